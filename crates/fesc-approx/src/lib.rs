@@ -1,0 +1,2 @@
+//! Part of FESC.
+#![forbid(unsafe_code)]

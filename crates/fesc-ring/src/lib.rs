@@ -1,0 +1,10 @@
+//! Arithmetic only: vectors over `Z_2^l`, bit packing, pseudorandom streams.
+//!
+//! The only crate of the workspace that may hold `unsafe` code (SIMD kernels). Every kernel has a portable twin,
+//! is chosen at run time in one place, and is tested bit for bit against its twin.
+
+pub mod prg;
+pub mod ring;
+
+pub use prg::Prg;
+pub use ring::{Ring, RingError};
