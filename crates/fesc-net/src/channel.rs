@@ -41,10 +41,7 @@ impl Channel {
     }
 
     fn over(tx: mpsc::Sender<Frame>, rx: mpsc::Receiver<Frame>) -> Channel {
-        let stats = Stats {
-            total: Phase::default(),
-            phases: vec![("main".into(), Phase::default())],
-        };
+        let stats = Stats { total: Phase::default(), phases: vec![("main".into(), Phase::default())] };
         Channel {
             tx,
             rx,
@@ -78,15 +75,8 @@ impl Channel {
     pub fn send(&mut self, tag: Tag, payload: Vec<u8>) -> Result<(), NetError> {
         let depth = self.received_depth + 1;
         let bytes = (payload.len() + HEADER_BYTES) as u64;
-        let frame = Frame {
-            tag,
-            sequence: self.next_out,
-            depth,
-            payload,
-        };
-        self.tx.send(frame).map_err(|_| NetError::Closed {
-            index: self.next_in,
-        })?;
+        let frame = Frame { tag, sequence: self.next_out, depth, payload };
+        self.tx.send(frame).map_err(|_| NetError::Closed { index: self.next_in })?;
         self.next_out += 1;
         self.count(depth, |p| {
             p.sent_bytes += bytes;
@@ -99,17 +89,11 @@ impl Channel {
     pub fn recv(&mut self, tag: Tag, len: usize) -> Result<Vec<u8>, NetError> {
         let index = self.next_in;
         let frame = self.rx.recv_timeout(self.timeout).map_err(|e| match e {
-            mpsc::RecvTimeoutError::Timeout => NetError::Timeout {
-                index,
-                seconds: self.timeout.as_secs(),
-            },
+            mpsc::RecvTimeoutError::Timeout => NetError::Timeout { index, seconds: self.timeout.as_secs() },
             mpsc::RecvTimeoutError::Disconnected => NetError::Closed { index },
         })?;
         if frame.sequence != index {
-            return Err(NetError::Sequence {
-                expected: index,
-                got: frame.sequence,
-            });
+            return Err(NetError::Sequence { expected: index, got: frame.sequence });
         }
         if frame.tag != tag || frame.payload.len() != len {
             return Err(NetError::Unexpected {
@@ -130,12 +114,7 @@ impl Channel {
     }
 
     /// Sends one message and receives one: a single round when both parties call it together.
-    pub fn exchange(
-        &mut self,
-        tag: Tag,
-        payload: Vec<u8>,
-        len: usize,
-    ) -> Result<Vec<u8>, NetError> {
+    pub fn exchange(&mut self, tag: Tag, payload: Vec<u8>, len: usize) -> Result<Vec<u8>, NetError> {
         self.send(tag, payload)?;
         self.recv(tag, len)
     }
@@ -144,10 +123,7 @@ impl Channel {
         let grown = u64::from(depth.saturating_sub(self.depth));
         self.depth = self.depth.max(depth);
         let phase = self.phase;
-        for p in [&mut self.stats.total]
-            .into_iter()
-            .chain(self.stats.phases.get_mut(phase).map(|(_, p)| p))
-        {
+        for p in [&mut self.stats.total].into_iter().chain(self.stats.phases.get_mut(phase).map(|(_, p)| p)) {
             update(p);
             p.rounds += grown;
         }

@@ -7,17 +7,13 @@ use crate::Tag;
 #[non_exhaustive]
 pub enum NetError {
     /// The peer closed the connection (or died).
-    #[error(
-        "the peer closed the connection while message {index} was expected; start a new session"
-    )]
+    #[error("the peer closed the connection while message {index} was expected; start a new session")]
     Closed {
         /// Index of the message that did not come.
         index: u32,
     },
     /// Nothing arrived within the time limit.
-    #[error(
-        "no data from the peer for {seconds} s while waiting for message {index}; it may be stalled or overloaded"
-    )]
+    #[error("no data from the peer for {seconds} s while waiting for message {index}; it may be stalled or overloaded")]
     Timeout {
         /// Index of the message that did not come.
         index: u32,

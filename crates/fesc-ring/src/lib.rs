@@ -3,6 +3,7 @@
 //! The only crate of the workspace that may hold `unsafe` code (SIMD kernels). Every kernel has a portable twin,
 //! is chosen at run time in one place, and is tested bit for bit against its twin.
 
+pub mod cpu;
 pub mod prg;
 pub mod ring;
 

@@ -25,12 +25,7 @@ impl Prg {
 
     /// A generator with a given seed: for seeds that a protocol agreed on, and for tests.
     pub fn from_seed(seed: [u8; 16]) -> Self {
-        Self {
-            cipher: aes::Aes128::new(&seed.into()),
-            counter: 0,
-            buffer: [0; 16],
-            used: 16,
-        }
+        Self { cipher: aes::Aes128::new(&seed.into()), counter: 0, buffer: [0; 16], used: 16 }
     }
 
     /// A child generator with an independent seed drawn from this stream.

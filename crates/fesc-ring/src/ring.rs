@@ -14,9 +14,7 @@ pub enum RingError {
         bits: u32,
     },
     /// A packed vector has the wrong number of bytes.
-    #[error(
-        "packed vector of {count} elements of {bits} bits must have {expected} bytes, got {got}"
-    )]
+    #[error("packed vector of {count} elements of {bits} bits must have {expected} bytes, got {got}")]
     PackedLength {
         /// Number of elements expected.
         count: usize,
@@ -121,12 +119,7 @@ impl Ring {
     pub fn unpack(self, bytes: &[u8], count: usize) -> Result<Vec<u64>, RingError> {
         let expected = self.packed_len(count);
         if bytes.len() != expected {
-            return Err(RingError::PackedLength {
-                count,
-                bits: self.bits,
-                expected,
-                got: bytes.len(),
-            });
+            return Err(RingError::PackedLength { count, bits: self.bits, expected, got: bytes.len() });
         }
         let used = (count * self.bits as usize) % 8;
         if let Some(&last) = bytes.last()
