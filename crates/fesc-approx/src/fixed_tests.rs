@@ -1,0 +1,105 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+use proptest::prelude::*;
+
+fn ring(bits: u32) -> Ring {
+    Ring::new(bits).unwrap()
+}
+
+/// |x| in three pieces: -x, 0, x with knots at -1 and 1.
+fn vee() -> Piecewise {
+    Piecewise { knots: vec![-1.0, 1.0], pieces: vec![[0.0, -1.0, 0.0], [0.0; 3], [0.0, 1.0, 0.0]] }
+}
+
+#[test]
+fn tails_are_exact_for_every_carry() {
+    let f = FixedPiecewise::new(&vee(), ring(48), 16, 16, 32, 11, 13).unwrap();
+    let (lo, hi) = f.input_range_int();
+    for x in [lo, lo + 1, -70_000, 70_000, hi - 1, hi] {
+        for (j, c) in [(false, false), (false, true), (true, false), (true, true)] {
+            let y = f.eval_jitter(f.ring().from_signed(x), j, c);
+            assert_eq!(f.ring().to_signed(y), x.abs(), "x = {x}");
+        }
+    }
+    assert_eq!(f.eval_f64(-3.25), 3.25);
+    assert_eq!(f.eval_f64(0.5), 0.0);
+}
+
+/// Just outside the stated range a threshold's sign flips: the range is tight.
+#[test]
+fn range_is_tight() {
+    let f = FixedPiecewise::new(&vee(), ring(48), 16, 16, 32, 11, 13).unwrap();
+    let (lo, hi) = f.input_range_int();
+    let at = |x: i64, j| f.ring().to_signed(f.eval_jitter(f.ring().from_signed(x), j, false));
+    assert_ne!(at(hi + 1, true), hi + 1);
+    assert_ne!(at(lo - 2, false), 2 - lo);
+}
+
+#[test]
+fn steps_telescope() {
+    let form =
+        Piecewise { knots: vec![-2.0, 0.3], pieces: vec![[0.1, 0.2, 0.3], [-0.7, 0.1, -0.2], [1.0, -1.0, 0.01]] };
+    let f = FixedPiecewise::new(&form, ring(48), 12, 16, 36, 7, 11).unwrap();
+    assert_eq!(f.degree(), 2);
+    let r = f.ring();
+    let mut sum = *f.base();
+    for (k, step) in f.steps().iter().enumerate() {
+        sum = std::array::from_fn(|j| r.add(sum[j], step[j]));
+        for (j, &got) in sum.iter().enumerate() {
+            assert_eq!(r.to_signed(got), f.pieces[k + 1][j] - i64::from(j == 0));
+        }
+    }
+}
+
+/// Every value of a small ring against the rule "any piece whose zone holds x, floor or ceiling".
+#[test]
+fn small_ring_exhaustive() {
+    let form =
+        Piecewise { knots: vec![-0.4, 0.6], pieces: vec![[-0.25, 0.0, 0.0], [0.0, 0.5, 0.0], [0.25, 0.25, 0.0]] };
+    let f = FixedPiecewise::new(&form, ring(12), 4, 4, 8, 2, 6).unwrap();
+    let (lo, hi) = f.input_range_int();
+    for x in lo..=hi {
+        for j in [false, true] {
+            let k = (0..3).filter(|&k| (f.reach_int(k).0..=f.reach_int(k).1).contains(&x)).collect::<Vec<_>>();
+            let values: Vec<f64> = k.iter().map(|&k| poly2(&f.real(&f.pieces[k]), x as f64 / 16.0) * 16.0).collect();
+            let got = [false, true].map(|c| f.ring().to_signed(f.eval_jitter(f.ring().from_signed(x), j, c)) as f64);
+            assert!(values.iter().any(|v| [v.floor(), v.ceil()] == got), "x = {x}: {got:?} not from {values:?}");
+        }
+    }
+}
+
+#[test]
+fn refusals() {
+    let bad = |form: &Piecewise, f, o, s, sh, n| FixedPiecewise::new(form, ring(48), f, o, s, sh, n).unwrap_err();
+    let short = Piecewise { knots: vec![0.0], pieces: vec![[0.0; 3]] };
+    assert!(matches!(bad(&short, 16, 16, 32, 11, 13), ApproxError::PieceCount { knots: 1, pieces: 1 }));
+    let nan = Piecewise { knots: vec![f64::NAN], pieces: vec![[0.0; 3]; 2] };
+    assert!(matches!(bad(&nan, 16, 16, 32, 11, 13), ApproxError::NotFinite { what: "knot", .. }));
+    let inf = Piecewise { knots: vec![0.0], pieces: vec![[0.0; 3], [0.0, f64::INFINITY, 0.0]] };
+    assert!(matches!(bad(&inf, 16, 16, 32, 11, 13), ApproxError::NotFinite { what: "piece", index: 1 }));
+    assert!(matches!(bad(&vee(), 16, 16, 32, 11, 38), ApproxError::CompareWidth { .. }));
+    assert!(matches!(bad(&vee(), 16, 16, 32, 48, 2), ApproxError::CompareWidth { .. }));
+    assert!(matches!(bad(&vee(), 16, 16, 32, u32::MAX, 2), ApproxError::CompareWidth { .. }));
+    assert!(matches!(bad(&vee(), 16, 16, 32, 11, 6), ApproxError::ThresholdRange { .. }));
+    assert!(matches!(bad(&vee(), 16, 16, 15, 11, 13), ApproxError::SumScale { need: 16, .. }));
+    assert!(matches!(bad(&vee(), 16, 16, 42, 11, 13), ApproxError::Overflow { .. }));
+    let near = Piecewise { knots: vec![0.0, 0.001], pieces: vec![[0.0; 3]; 3] };
+    assert!(matches!(bad(&near, 16, 16, 32, 11, 13), ApproxError::KnotOrder { index: 0, .. }));
+    let steep = Piecewise { knots: vec![0.0], pieces: vec![[0.0; 3], [0.0, 1e12, 0.0]] };
+    assert!(matches!(bad(&steep, 16, 16, 32, 11, 13), ApproxError::CoefficientRange { piece: 1, power: 1, .. }));
+}
+
+proptest! {
+    /// Away from the zones the integer result is within one output ulp of the rounded real form.
+    #[test]
+    fn twin_follows_the_real_form(x in -7_900_000i64..7_900_000, j: bool, c: bool) {
+        let form = Piecewise { knots: vec![-3.0, 2.0], pieces: vec![[0.0; 3], [0.3, 0.21, 0.037], [0.0, 1.0, 0.0]] };
+        let f = FixedPiecewise::new(&form, ring(48), 16, 16, 36, 11, 13).unwrap();
+        let inside = (0..3).filter(|&k| (f.reach_int(k).0..=f.reach_int(k).1).contains(&x)).count();
+        prop_assume!(inside == 1);
+        let y = f.ring().to_signed(f.eval_jitter(f.ring().from_signed(x), j, c)) as f64;
+        let want = f.eval_f64(x as f64 / 65536.0) * 65536.0;
+        prop_assert!((y - want).abs() < 1.0 + 1e-6, "{y} against {want}");
+    }
+}
