@@ -4,8 +4,12 @@
 //! is chosen at run time in one place, and is tested bit for bit against its twin.
 
 pub mod cpu;
+pub mod gemm;
+pub mod matrix;
+mod pack;
 pub mod prg;
 pub mod ring;
 
+pub use matrix::{Matrix, MatrixError, View};
 pub use prg::Prg;
 pub use ring::{Ring, RingError};

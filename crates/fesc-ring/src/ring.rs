@@ -1,7 +1,6 @@
 //! The ring `Z_2^l`, `1 <= l <= 64`: elements live in `u64`, reduced to their low `l` bits.
 //!
-//! Wire form: `n` elements of `l` bits each, packed without gaps, least significant bit first, into
-//! `ceil(n * l / 8)` bytes; the unused high bits of the last byte are zero and are checked on arrival.
+//! Operations take any `u64` as the name of its class and give the reduced representative. The wire form is in `pack`.
 
 /// What can be wrong with a ring or a packed vector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +23,14 @@ pub enum RingError {
         expected: usize,
         /// Bytes received.
         got: usize,
+    },
+    /// Two vectors of one element-wise operation differ in length.
+    #[error("element-wise operation on vectors of {left} and {right} elements: the lengths must be equal")]
+    Lengths {
+        /// Elements on the left.
+        left: usize,
+        /// Elements on the right.
+        right: usize,
     },
     /// The padding bits of the last byte are not zero.
     #[error("packed vector has non-zero padding bits in its last byte")]
@@ -91,59 +98,111 @@ impl Ring {
         self.reduce(a as u64)
     }
 
-    /// Bytes of the packed form of `count` elements.
-    pub const fn packed_len(self, count: usize) -> usize {
-        (count * self.bits as usize).div_ceil(8)
+    /// Brings every element into `0..2^l`.
+    pub fn reduce_assign(self, a: &mut [u64]) {
+        for x in a {
+            *x = self.reduce(*x);
+        }
     }
 
-    /// Packs reduced elements into the wire form.
-    pub fn pack(self, values: &[u64]) -> Vec<u8> {
-        let bits = self.bits;
-        let mut out = Vec::with_capacity(self.packed_len(values.len()) + 16);
-        let (mut acc, mut filled) = (0u128, 0u32);
-        for &v in values {
-            acc |= u128::from(self.reduce(v)) << filled;
-            filled += bits;
-            if filled >= 64 {
-                out.extend_from_slice(&(acc as u64).to_le_bytes());
-                acc >>= 64;
-                filled -= 64;
-            }
-        }
-        let tail = (acc as u64).to_le_bytes();
-        out.extend_from_slice(&tail[..filled.div_ceil(8) as usize]);
-        out
+    /// `a += b`, element by element.
+    pub fn add_assign(self, a: &mut [u64], b: &[u64]) -> Result<(), RingError> {
+        self.zip_assign(a, b, Self::add)
     }
 
-    /// Reads `count` elements from the wire form; refuses a wrong length or non-zero padding.
-    pub fn unpack(self, bytes: &[u8], count: usize) -> Result<Vec<u64>, RingError> {
-        let expected = self.packed_len(count);
-        if bytes.len() != expected {
-            return Err(RingError::PackedLength { count, bits: self.bits, expected, got: bytes.len() });
+    /// `a -= b`, element by element.
+    pub fn sub_assign(self, a: &mut [u64], b: &[u64]) -> Result<(), RingError> {
+        self.zip_assign(a, b, Self::sub)
+    }
+
+    /// `a *= b`, element by element.
+    pub fn mul_assign(self, a: &mut [u64], b: &[u64]) -> Result<(), RingError> {
+        self.zip_assign(a, b, Self::mul)
+    }
+
+    /// `a = -a`.
+    pub fn neg_assign(self, a: &mut [u64]) {
+        for x in a {
+            *x = self.neg(*x);
         }
-        let used = (count * self.bits as usize) % 8;
-        if let Some(&last) = bytes.last()
-            && used != 0
-            && last >> used != 0
-        {
-            return Err(RingError::Padding);
+    }
+
+    /// `a = c * a`.
+    pub fn scale_assign(self, a: &mut [u64], c: u64) {
+        for x in a {
+            *x = self.mul(*x, c);
         }
-        let mut out = Vec::with_capacity(count);
-        let mut words = bytes.chunks(8).map(|c| {
-            let mut w = [0u8; 8];
-            w[..c.len()].copy_from_slice(c);
-            u64::from_le_bytes(w)
-        });
-        let (mut acc, mut filled) = (0u128, 0u32);
-        for _ in 0..count {
-            if filled < self.bits {
-                acc |= u128::from(words.next().unwrap_or(0)) << filled;
-                filled += 64;
+    }
+
+    /// Inlined so that each operation gets its own vectorised loop.
+    #[inline(always)]
+    fn zip_assign(self, a: &mut [u64], b: &[u64], op: impl Fn(Self, u64, u64) -> u64) -> Result<(), RingError> {
+        if a.len() != b.len() {
+            return Err(RingError::Lengths { left: a.len(), right: b.len() });
+        }
+        for (x, &y) in a.iter_mut().zip(b) {
+            *x = op(self, *x, y);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Prg;
+
+    #[test]
+    fn widths_outside_1_to_64_are_refused() {
+        assert_eq!(Ring::new(0), Err(RingError::Width { bits: 0 }));
+        assert_eq!(Ring::new(65), Err(RingError::Width { bits: 65 }));
+    }
+
+    #[test]
+    fn vectors_agree_with_integers() {
+        let mut prg = Prg::from_seed([2; 16]);
+        for bits in 1..=64 {
+            let ring = Ring::new(bits).unwrap();
+            let modulus = 1u128 << bits;
+            // Not reduced: the operations must not rely on it.
+            let (mut a, mut b) = (vec![0; 9], vec![0; 9]);
+            prg.fill_u64(&mut a);
+            prg.fill_u64(&mut b);
+            let c = prg.next_u64();
+            let check = |op: &dyn Fn(&mut [u64]), want: &dyn Fn(u128, u128) -> u128| {
+                let mut got = a.clone();
+                op(&mut got);
+                for ((g, &x), &y) in got.iter().zip(&a).zip(&b) {
+                    assert_eq!(u128::from(*g), want(x.into(), y.into()) % modulus, "bits {bits}");
+                }
+            };
+            check(&|v| ring.reduce_assign(v), &|x, _| x);
+            check(&|v| ring.add_assign(v, &b).unwrap(), &|x, y| x + y);
+            check(&|v| ring.sub_assign(v, &b).unwrap(), &|x, y| x + (1 << 64) - y);
+            check(&|v| ring.mul_assign(v, &b).unwrap(), &|x, y| x * y);
+            check(&|v| ring.neg_assign(v), &|x, _| (1 << 64) - x);
+            check(&|v| ring.scale_assign(v, c), &|x, _| x * u128::from(c));
+        }
+    }
+
+    #[test]
+    fn signed_round_trip() {
+        for bits in 1..=64 {
+            let ring = Ring::new(bits).unwrap();
+            let low = i64::MIN >> (64 - bits);
+            for v in [low, -1, 0, !low] {
+                assert_eq!(ring.to_signed(ring.from_signed(v)), v, "bits {bits}");
             }
-            out.push(self.reduce(acc as u64));
-            acc >>= self.bits;
-            filled -= self.bits;
         }
-        Ok(out)
+    }
+
+    #[test]
+    fn unequal_lengths_are_refused() {
+        let ring = Ring::new(48).unwrap();
+        let err = RingError::Lengths { left: 2, right: 3 };
+        assert_eq!(ring.add_assign(&mut [0; 2], &[0; 3]), Err(err.clone()));
+        assert_eq!(ring.sub_assign(&mut [0; 2], &[0; 3]), Err(err.clone()));
+        assert_eq!(ring.mul_assign(&mut [0; 2], &[0; 3]), Err(err));
     }
 }
