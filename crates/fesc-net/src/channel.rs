@@ -1,116 +1,171 @@
-//! The [`Channel`]: frames, sequence numbers, causal depth.
+//! The [`Channel`]: sequence numbers, causal depth, counts, and the two halves underneath.
 
-use std::sync::mpsc;
-use std::time::Duration;
+use std::io::Read;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use crate::{NetError, Phase, Stats};
-
-/// Bytes of a frame header: tag (2), version (2), sequence number (4), causal depth (4), payload length (4).
-pub const HEADER_BYTES: usize = 16;
-
-/// Names a message kind; both sides must agree on the tag of every message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Tag(pub u16);
-
-struct Frame {
-    tag: Tag,
-    sequence: u32,
-    depth: u32,
-    payload: Vec<u8>,
-}
+use crate::frame::{Expected, FRAME_VERSION, Header};
+use crate::queue::{Failure, Frame, Popped, Queue};
+use crate::reader::FrameReader;
+use crate::stats::Counter;
+use crate::writer::{self, Output, Sink};
+use crate::{Config, HEADER_BYTES, NetError, Stats, Tag};
 
 /// One end of a connection between two parties.
+///
+/// `send` queues and returns; a writer thread empties the queue, so both sides may send first without a deadlock, and
+/// there is no flush to forget. Dropping a channel still sends what is queued, for at most the write timeout.
 pub struct Channel {
-    tx: mpsc::Sender<Frame>,
-    rx: mpsc::Receiver<Frame>,
+    outgoing: Arc<Queue>,
+    writer: Option<JoinHandle<()>>,
+    incoming: Incoming,
+    config: Config,
     next_out: u32,
     next_in: u32,
-    depth: u32,
+    /// Greatest depth sent.
+    sent_depth: u32,
+    /// Greatest depth received.
     received_depth: u32,
-    timeout: Duration,
-    stats: Stats,
-    phase: usize,
+    counter: Counter,
+    /// After an error the stream is out of step: nothing on it can be trusted any more.
+    broken: bool,
+}
+
+enum Incoming {
+    Memory(Arc<Queue>),
+    Stream(Box<FrameReader<Box<dyn Read + Send>>>),
 }
 
 impl Channel {
-    /// Two connected ends in memory.
+    /// Two connected ends in memory, with the default limits and no shaping. Payloads are moved, never copied.
     pub fn memory_pair() -> (Channel, Channel) {
-        let (a, b) = mpsc::channel();
-        let (c, d) = mpsc::channel();
-        (Channel::over(a, d), Channel::over(c, b))
+        Channel::unshaped_pair(&Config::default())
     }
 
-    fn over(tx: mpsc::Sender<Frame>, rx: mpsc::Receiver<Frame>) -> Channel {
-        let stats = Stats { total: Phase::default(), phases: vec![("main".into(), Phase::default())] };
+    fn unshaped_pair(config: &Config) -> (Channel, Channel) {
+        let (ab, ba) = (Arc::new(Queue::new(config.queue_bytes)), Arc::new(Queue::new(config.queue_bytes)));
+        let a = Channel::over(Arc::clone(&ab), None, Incoming::Memory(Arc::clone(&ba)), config.clone());
+        (a, Channel::over(ba, None, Incoming::Memory(ab), config.clone()))
+    }
+
+    /// Two connected ends in memory with the limits and the network profile of `config`.
+    pub fn memory_pair_with(config: &Config) -> Result<(Channel, Channel), NetError> {
+        if config.profile.is_none() {
+            return Ok(Channel::unshaped_pair(config));
+        }
+        let queue = || Arc::new(Queue::new(config.queue_bytes));
+        let (to_a, to_b) = (queue(), queue());
+        let end = |peer: &Arc<Queue>, inbox: &Arc<Queue>| -> Result<Channel, NetError> {
+            let outgoing = queue();
+            let output = Output::Memory(Arc::clone(peer));
+            let thread = writer::spawn(Arc::clone(&outgoing), output, config.profile, config.write_timeout)?;
+            Ok(Channel::over(outgoing, Some(thread), Incoming::Memory(Arc::clone(inbox)), config.clone()))
+        };
+        Ok((end(&to_b, &to_a)?, end(&to_a, &to_b)?))
+    }
+
+    /// One end over the two halves of a stream on which the hellos of `hello_bytes` each have been exchanged: message 0
+    /// in both directions, and round 1.
+    pub(crate) fn after_hello(
+        source: Box<dyn Read + Send>,
+        sink: Box<dyn Sink>,
+        config: Config,
+        hello_bytes: u64,
+    ) -> Result<Channel, NetError> {
+        let outgoing = Arc::new(Queue::new(config.queue_bytes));
+        let output = Output::Stream(sink);
+        let thread = writer::spawn(Arc::clone(&outgoing), output, config.profile, config.write_timeout)?;
+        let reader = Box::new(FrameReader::new(source, config.read_timeout));
+        let mut channel = Channel::over(outgoing, Some(thread), Incoming::Stream(reader), config);
+        (channel.next_out, channel.next_in) = (1, 1);
+        (channel.sent_depth, channel.received_depth) = (1, 1);
+        channel.phase("hello");
+        channel.counter.sent(1, hello_bytes);
+        channel.counter.received(1, hello_bytes);
+        channel.phase("main");
+        Ok(channel)
+    }
+
+    fn over(outgoing: Arc<Queue>, writer: Option<JoinHandle<()>>, incoming: Incoming, config: Config) -> Channel {
         Channel {
-            tx,
-            rx,
+            outgoing,
+            writer,
+            incoming,
+            config,
             next_out: 0,
             next_in: 0,
-            depth: 0,
+            sent_depth: 0,
             received_depth: 0,
-            timeout: Duration::from_secs(60),
-            stats,
-            phase: 0,
+            counter: Counter::new(),
+            broken: false,
         }
     }
 
     /// Starts (or goes back to) a named phase; all counts go to it until the next call.
     pub fn phase(&mut self, name: &str) {
-        self.phase = match self.stats.phases.iter().position(|(n, _)| n == name) {
-            Some(i) => i,
-            None => {
-                self.stats.phases.push((name.into(), Phase::default()));
-                self.stats.phases.len() - 1
-            }
-        };
+        self.counter.enter(name);
     }
 
     /// The counts so far.
     pub fn stats(&self) -> &Stats {
-        &self.stats
+        &self.counter.stats
     }
 
-    /// Sends one message. Returns as soon as it is queued.
+    /// Sends one message. Returns as soon as it is queued; an error may therefore belong to an earlier message.
     pub fn send(&mut self, tag: Tag, payload: Vec<u8>) -> Result<(), NetError> {
-        let depth = self.received_depth + 1;
-        let bytes = (payload.len() + HEADER_BYTES) as u64;
-        let frame = Frame { tag, sequence: self.next_out, depth, payload };
-        self.tx.send(frame).map_err(|_| NetError::Closed { index: self.next_in })?;
-        self.next_out += 1;
-        self.count(depth, |p| {
-            p.sent_bytes += bytes;
-            p.sent_frames += 1;
-        });
+        if self.broken {
+            return Err(NetError::Ended);
+        }
+        let result = self.try_send(tag, payload);
+        self.broken = result.is_err();
+        result
+    }
+
+    fn try_send(&mut self, tag: Tag, payload: Vec<u8>) -> Result<(), NetError> {
+        let sequence = self.next_out;
+        let next = sequence.checked_add(1).ok_or(NetError::SessionTooLong)?;
+        let depth = self.received_depth.checked_add(1).ok_or(NetError::SessionTooLong)?;
+        let len = length(sequence, payload.len())?;
+        let header = Header { tag, version: FRAME_VERSION, sequence, depth, len };
+        let frame = Frame { header, payload, queued: Instant::now() };
+        self.outgoing.push(frame, self.config.write_timeout).map_err(|f| self.explain(f))?;
+        self.next_out = next;
+        self.sent_depth = self.sent_depth.max(depth);
+        self.counter.sent(depth, u64::from(len) + HEADER_BYTES as u64);
         Ok(())
     }
 
     /// Receives the next message, which must have this tag and exactly `len` bytes.
     pub fn recv(&mut self, tag: Tag, len: usize) -> Result<Vec<u8>, NetError> {
-        let index = self.next_in;
-        let frame = self.rx.recv_timeout(self.timeout).map_err(|e| match e {
-            mpsc::RecvTimeoutError::Timeout => NetError::Timeout { index, seconds: self.timeout.as_secs() },
-            mpsc::RecvTimeoutError::Disconnected => NetError::Closed { index },
-        })?;
-        if frame.sequence != index {
-            return Err(NetError::Sequence { expected: index, got: frame.sequence });
+        if self.broken {
+            return Err(NetError::Ended);
         }
-        if frame.tag != tag || frame.payload.len() != len {
-            return Err(NetError::Unexpected {
-                index,
-                expected: tag,
-                expected_len: len,
-                got: frame.tag,
-                got_len: frame.payload.len(),
-            });
-        }
-        self.next_in += 1;
-        self.received_depth = self.received_depth.max(frame.depth);
-        self.count(frame.depth, |p| {
-            p.received_bytes += (len + HEADER_BYTES) as u64;
-            p.received_frames += 1;
-        });
-        Ok(frame.payload)
+        let result = self.try_recv(tag, len);
+        self.broken = result.is_err();
+        result
+    }
+
+    fn try_recv(&mut self, tag: Tag, len: usize) -> Result<Vec<u8>, NetError> {
+        let sequence = self.next_in;
+        let next = sequence.checked_add(1).ok_or(NetError::SessionTooLong)?;
+        let expected = Expected {
+            tag,
+            len: length(sequence, len)?,
+            sequence,
+            min_depth: self.received_depth.max(1),
+            max_depth: self.sent_depth.saturating_add(1),
+        };
+        let timeout = self.config.read_timeout;
+        let received = match &mut self.incoming {
+            Incoming::Memory(inbox) => receive_in_memory(inbox, &expected, timeout),
+            Incoming::Stream(reader) => reader.frame(&expected),
+        };
+        let (header, payload) = received.map_err(|e| self.prefer_stall(e))?;
+        self.next_in = next;
+        self.received_depth = header.depth;
+        self.counter.received(header.depth, u64::from(expected.len) + HEADER_BYTES as u64);
+        Ok(payload)
     }
 
     /// Sends one message and receives one: a single round when both parties call it together.
@@ -119,13 +174,154 @@ impl Channel {
         self.recv(tag, len)
     }
 
-    fn count(&mut self, depth: u32, update: impl Fn(&mut Phase)) {
-        let grown = u64::from(depth.saturating_sub(self.depth));
-        self.depth = self.depth.max(depth);
-        let phase = self.phase;
-        for p in [&mut self.stats.total].into_iter().chain(self.stats.phases.get_mut(phase).map(|(_, p)| p)) {
-            update(p);
-            p.rounds += grown;
+    /// Sends what is queued, tells the peer that no more will come, and reports whether all of it could be sent.
+    /// It does not wait until the peer has read it.
+    pub fn close(mut self) -> Result<(), NetError> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<(), NetError> {
+        let Config { write_timeout, profile, .. } = &self.config;
+        // A shaped link needs its own time for what is queued; that is no stall.
+        let pacing = profile.transmission(self.outgoing.bytes() as u64).saturating_add(profile.rtt);
+        let now = Instant::now();
+        let by = now.checked_add(write_timeout.saturating_add(pacing)).unwrap_or(now);
+        self.outgoing.end(by);
+        if let Some(thread) = self.writer.take() {
+            // The thread does not panic; if it did, its queue would still say what failed.
+            let _ = thread.join();
         }
+        self.outgoing.lost().map_or(Ok(()), |f| Err(self.explain(f)))
+    }
+
+    fn explain(&self, failure: Failure) -> NetError {
+        match failure {
+            Failure::Gone { index } => NetError::ClosedOnSend { index },
+            Failure::Stalled { index } => NetError::SendStalled { index, limit: self.config.write_timeout },
+            Failure::Os { index, kind } => NetError::Io { during: "sending", index, source: kind.into() },
+        }
+    }
+
+    /// When our writer gave up it also ended the reading half; the cause is then the sending, not the peer.
+    fn prefer_stall(&self, error: NetError) -> NetError {
+        match (&error, self.outgoing.failure()) {
+            (
+                NetError::Closed { .. } | NetError::Truncated { .. },
+                Some(f @ (Failure::Stalled { .. } | Failure::Os { .. })),
+            ) => self.explain(f),
+            _ => error,
+        }
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        if let Err(error) = self.finish() {
+            tracing::debug!(%error, "a channel was dropped before all of it was sent");
+        }
+        if let Incoming::Memory(inbox) = &self.incoming {
+            inbox.fail(Failure::Gone { index: self.next_in });
+        }
+    }
+}
+
+fn length(index: u32, len: usize) -> Result<u32, NetError> {
+    u32::try_from(len).map_err(|_| NetError::TooLong { index, len })
+}
+
+fn receive_in_memory(inbox: &Queue, expected: &Expected, timeout: Duration) -> Result<(Header, Vec<u8>), NetError> {
+    let index = expected.sequence;
+    match inbox.pop(timeout) {
+        Popped::Frame(frame) => {
+            frame.header.check(expected)?;
+            Ok((frame.header, frame.payload))
+        }
+        Popped::End => Err(NetError::Closed { index }),
+        Popped::TimedOut => Err(NetError::Timeout { index, limit: timeout }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const T: Tag = Tag(0x0301);
+
+    #[test]
+    fn counts_are_exact_and_rounds_are_causal() {
+        let (mut a, mut b) = Channel::memory_pair();
+        // Two messages one after the other are one round; the answer is the second; a simultaneous exchange the third.
+        a.send(T, vec![1; 10]).unwrap();
+        a.send(T, vec![2; 20]).unwrap();
+        b.recv(T, 10).unwrap();
+        b.recv(T, 20).unwrap();
+        b.send(T, vec![3; 5]).unwrap();
+        assert_eq!(a.recv(T, 5).unwrap(), [3; 5]);
+        a.phase("exchange");
+        b.phase("exchange");
+        a.send(T, vec![4]).unwrap();
+        b.send(T, vec![5]).unwrap();
+        assert_eq!((a.recv(T, 1).unwrap(), b.recv(T, 1).unwrap()), (vec![5], vec![4]));
+        let (sa, sb) = (a.stats(), b.stats());
+        assert_eq!(sa.total.rounds, 3);
+        assert_eq!(sa.total.sent_bytes, 30 + 1 + 3 * 16);
+        assert_eq!((sa.total.sent_bytes, sa.total.sent_frames), (sb.total.received_bytes, sb.total.received_frames));
+        assert_eq!((sb.total.sent_bytes, sb.total.rounds), (sa.total.received_bytes, 3));
+        assert_eq!(sa.phase("exchange").rounds, 1);
+    }
+
+    #[test]
+    fn payloads_are_moved_not_copied() {
+        let (mut a, mut b) = Channel::memory_pair();
+        let payload = vec![9; 1 << 20];
+        let at = payload.as_ptr();
+        a.send(T, payload).unwrap();
+        let received = b.recv(T, 1 << 20).unwrap();
+        assert_eq!(received.as_ptr(), at);
+    }
+
+    #[test]
+    fn an_error_is_final() {
+        let (mut a, mut b) = Channel::memory_pair();
+        a.send(T, vec![1]).unwrap();
+        a.send(T, vec![1]).unwrap();
+        assert!(matches!(b.recv(Tag(0x0302), 1), Err(NetError::Unexpected { index: 0, .. })));
+        assert!(matches!(b.recv(T, 1), Err(NetError::Ended)));
+        assert!(matches!(b.send(T, vec![]), Err(NetError::Ended)));
+    }
+
+    #[test]
+    fn a_dropped_end_leaves_its_messages_and_then_closes() {
+        let (mut a, mut b) = Channel::memory_pair();
+        a.send(T, vec![1]).unwrap();
+        a.close().unwrap();
+        assert_eq!(b.recv(T, 1).unwrap(), [1]);
+        assert!(matches!(b.recv(T, 1), Err(NetError::Closed { index: 1 })));
+        let (mut a, b) = Channel::memory_pair();
+        drop(b);
+        assert!(matches!(a.send(T, vec![1]), Err(NetError::ClosedOnSend { .. })));
+    }
+
+    #[test]
+    fn a_silent_peer_ends_in_a_timeout() {
+        let config = Config { read_timeout: Duration::from_millis(20), ..Config::default() };
+        let (mut a, _b) = Channel::memory_pair_with(&config).unwrap();
+        assert!(matches!(a.recv(T, 1), Err(NetError::Timeout { index: 0, .. })));
+    }
+
+    #[test]
+    fn a_queue_limit_ends_in_a_stall() {
+        let config = Config { queue_bytes: 100, write_timeout: Duration::from_millis(20), ..Config::default() };
+        let (mut a, _b) = Channel::memory_pair_with(&config).unwrap();
+        a.send(T, vec![0; 60]).unwrap();
+        assert!(matches!(a.send(T, vec![0; 60]), Err(NetError::SendStalled { index: 1, .. })));
+    }
+
+    #[test]
+    fn channels_can_move_between_threads() {
+        fn send<T: Send>() {}
+        send::<Channel>();
+        send::<NetError>();
     }
 }

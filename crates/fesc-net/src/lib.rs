@@ -4,12 +4,74 @@
 //! receiver already knows; anything else is refused before memory is reserved for it. Sending never blocks on the
 //! peer's reading (a writer thread owns the outgoing half), so there is no flush to forget and no deadlock when both
 //! sides send first. Bytes and rounds are counted exactly, per named phase, in both directions.
+//!
+//! | transport | made by | protection |
+//! |---|---|---|
+//! | memory | [`Channel::memory_pair`] | none needed |
+//! | TCP + TLS 1.3 | [`connect`], [`Listener`] | the server is pinned by fingerprint, see [`Identity`] |
+//! | TCP | the same, with `InsecurePlaintext` | **none**; must be asked for by that name |
+//!
+//! Each of them can imitate a slower network, see [`Profile`].
+//!
+//! # The wire
+//! All integers are little endian. A stream is a hello in each direction and then frames, in each direction numbered
+//! from 0 (the hello) without a gap.
+//!
+//! | what | bytes | fields |
+//! |---|---|---|
+//! | frame header ([`frame`]) | 16 | tag u16, frame version u16 (0xfe01), sequence u32, causal depth u32, payload length u32 |
+//! | payload | 0 to 4,294,967,295 | as the tag says; the receiver knows the exact length beforehand |
+//! | hello ([`hello`]) | 16 + 80 | magic `FESC-2PC`, protocol version u16, role u16, zero u32, session hash 32, TLS exporter 32 |
+//!
+//! | tags | owner |
+//! |---|---|
+//! | 0x0100..=0x01ff | this crate; 0x0100 is the hello |
+//! | 0x0200..=0x02ff | oblivious transfer |
+//! | 0x0300..=0x03ff | two-party protocols, online |
+//! | 0x0400..=0x04ff | correlations and the dealer |
+//!
+//! # What is not promised
+//! The channel hides neither the sizes nor the times of messages. A peer that sends one byte now and then keeps a
+//! session open; limits on whole sessions belong to the server. Without TLS nothing is protected.
+//!
+//! # Example
+//! ```
+//! use fesc_net::{Channel, Tag};
+//! # fn main() -> Result<(), fesc_net::NetError> {
+//! const SHARE: Tag = Tag(0x0301);
+//! let (mut client, mut server) = Channel::memory_pair();
+//! client.phase("open");
+//! client.send(SHARE, vec![1, 2, 3])?;
+//! server.send(SHARE, vec![4, 5, 6])?;
+//! assert_eq!(client.recv(SHARE, 3)?, [4, 5, 6]);
+//! assert_eq!(server.recv(SHARE, 3)?, [1, 2, 3]);
+//! assert_eq!(client.stats().phase("open").rounds, 1);
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
 mod channel;
+mod config;
+mod endpoint;
 mod error;
+pub mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod hello;
+mod identity;
+mod profile;
+mod queue;
+mod reader;
 mod stats;
+mod tls;
+mod writer;
 
-pub use channel::{Channel, HEADER_BYTES, Tag};
+pub use channel::Channel;
+pub use config::Config;
+pub use endpoint::{ClientSecurity, Listener, Pending, ServerSecurity, connect};
 pub use error::NetError;
+pub use frame::{HEADER_BYTES, Tag};
+pub use identity::{Fingerprint, Identity};
+pub use profile::{Pacer, Profile};
 pub use stats::{Phase, Stats};

@@ -1,7 +1,7 @@
 //! Exact counts of bytes and rounds, per named phase.
 
 /// Counts of one phase, seen from this party. Bytes include the frame headers, not TLS.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Phase {
     /// Bytes sent.
     pub sent_bytes: u64,
@@ -26,13 +26,130 @@ impl Phase {
             rounds: self.rounds - earlier.rounds,
         }
     }
+
+    /// The counts of two channels that ran side by side: bytes and frames add up, rounds overlap.
+    pub fn beside(self, other: Phase) -> Phase {
+        Phase {
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            received_bytes: self.received_bytes + other.received_bytes,
+            sent_frames: self.sent_frames + other.sent_frames,
+            received_frames: self.received_frames + other.received_frames,
+            rounds: self.rounds.max(other.rounds),
+        }
+    }
 }
 
 /// Counts of a channel: the total, and each named phase in order of first use.
-#[derive(Debug, Clone, Default, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Stats {
     /// Everything since the channel was opened.
     pub total: Phase,
     /// Per phase.
     pub phases: Vec<(String, Phase)>,
+}
+
+impl Stats {
+    /// The counts of one phase, zero when it was never entered.
+    pub fn phase(&self, name: &str) -> Phase {
+        self.phases.iter().find(|(n, _)| n == name).map(|(_, p)| *p).unwrap_or_default()
+    }
+
+    /// Adds the counts of another channel of this party that ran side by side with this one, phase by phase.
+    pub fn merge(&mut self, other: &Stats) {
+        self.total = self.total.beside(other.total);
+        for (name, phase) in &other.phases {
+            match self.phases.iter_mut().find(|(n, _)| n == name) {
+                Some((_, mine)) => *mine = mine.beside(*phase),
+                None => self.phases.push((name.clone(), *phase)),
+            }
+        }
+    }
+}
+
+/// Keeps the counts of one channel up to date.
+pub(crate) struct Counter {
+    pub(crate) stats: Stats,
+    current: usize,
+    depth: u32,
+}
+
+impl Counter {
+    pub(crate) fn new() -> Counter {
+        Counter {
+            stats: Stats { total: Phase::default(), phases: vec![("main".into(), Phase::default())] },
+            current: 0,
+            depth: 0,
+        }
+    }
+
+    /// Later counts go to this phase.
+    pub(crate) fn enter(&mut self, name: &str) {
+        self.current = match self.stats.phases.iter().position(|(n, _)| n == name) {
+            Some(i) => i,
+            None => {
+                self.stats.phases.push((name.into(), Phase::default()));
+                self.stats.phases.len() - 1
+            }
+        };
+    }
+
+    pub(crate) fn sent(&mut self, depth: u32, bytes: u64) {
+        self.count(depth, |p| {
+            p.sent_bytes += bytes;
+            p.sent_frames += 1;
+        });
+    }
+
+    pub(crate) fn received(&mut self, depth: u32, bytes: u64) {
+        self.count(depth, |p| {
+            p.received_bytes += bytes;
+            p.received_frames += 1;
+        });
+    }
+
+    fn count(&mut self, depth: u32, update: impl Fn(&mut Phase)) {
+        let grown = u64::from(depth.saturating_sub(self.depth));
+        self.depth = self.depth.max(depth);
+        let Stats { total, phases } = &mut self.stats;
+        for p in [total].into_iter().chain(phases.get_mut(self.current).map(|(_, p)| p)) {
+            update(p);
+            p.rounds += grown;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_add_up_to_the_total() {
+        let mut c = Counter::new();
+        c.sent(1, 100);
+        c.enter("a");
+        c.received(1, 10);
+        c.sent(2, 20);
+        c.enter("main");
+        c.received(3, 1);
+        let (main, a) = (c.stats.phase("main"), c.stats.phase("a"));
+        assert_eq!(main, Phase { sent_bytes: 100, sent_frames: 1, received_bytes: 1, received_frames: 1, rounds: 2 });
+        assert_eq!(a, Phase { sent_bytes: 20, sent_frames: 1, received_bytes: 10, received_frames: 1, rounds: 1 });
+        let t = c.stats.total;
+        assert_eq!((t.sent_bytes, t.received_bytes, t.rounds), (120, 11, 3));
+        assert_eq!(t.since(main), a);
+        assert_eq!(c.stats.phase("never"), Phase::default());
+    }
+
+    #[test]
+    fn channels_side_by_side_share_rounds() {
+        let (mut x, mut y) = (Counter::new(), Counter::new());
+        x.sent(4, 8);
+        y.enter("b");
+        y.received(9, 5);
+        let mut sum = x.stats.clone();
+        sum.merge(&y.stats);
+        assert_eq!((sum.total.sent_bytes, sum.total.received_bytes, sum.total.rounds), (8, 5, 9));
+        assert_eq!(sum.phase("b"), y.stats.phase("b"));
+        assert_eq!(sum.phase("main"), x.stats.phase("main"));
+    }
 }
