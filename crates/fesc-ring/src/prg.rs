@@ -1,15 +1,20 @@
 //! The pseudorandom generator of the workspace: AES-128 in counter mode, seeded from the operating system.
 //!
+//! The stream is `AES_seed(0), AES_seed(1), ...` with little-endian counter blocks, read as little-endian words.
 //! All randomness in FESC comes through an explicit `&mut Prg` argument; there is no hidden generator.
 
-use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use zeroize::Zeroize;
+
+use crate::block::Aes;
+
+/// Words kept ahead: one batch of the AES kernels.
+const BUFFER: usize = 64;
 
 /// AES-128-CTR stream. Not `Clone`: two copies would give the same "random" values twice.
 pub struct Prg {
-    cipher: aes::Aes128,
+    aes: Aes,
     counter: u128,
-    buffer: [u64; 16],
+    buffer: [u64; BUFFER],
     used: usize,
 }
 
@@ -25,7 +30,7 @@ impl Prg {
 
     /// A generator with a given seed: for seeds that a protocol agreed on, and for tests.
     pub fn from_seed(seed: [u8; 16]) -> Self {
-        Self { cipher: aes::Aes128::new(&seed.into()), counter: 0, buffer: [0; 16], used: 16 }
+        Self { aes: Aes::new(u128::from_le_bytes(seed)), counter: 0, buffer: [0; BUFFER], used: BUFFER }
     }
 
     /// A child generator with an independent seed drawn from this stream.
@@ -36,25 +41,19 @@ impl Prg {
         child
     }
 
-    fn refill(&mut self) {
-        let mut blocks = [aes::Block::default(); 8];
-        for b in &mut blocks {
-            *b = self.counter.to_le_bytes().into();
-            self.counter = self.counter.wrapping_add(1);
-        }
-        self.cipher.encrypt_blocks(&mut blocks);
-        for (i, b) in blocks.iter().enumerate() {
-            let v = u128::from_le_bytes((*b).into());
-            self.buffer[2 * i] = v as u64;
-            self.buffer[2 * i + 1] = (v >> 64) as u64;
-        }
-        self.used = 0;
+    fn stream(&mut self, out: &mut [u64]) {
+        self.aes.ctr(self.counter, bytemuck::cast_slice_mut(out));
+        self.counter = self.counter.wrapping_add(out.len() as u128 / 2);
     }
 
     /// The next 64 bits.
+    #[inline]
     pub fn next_u64(&mut self) -> u64 {
-        if self.used == self.buffer.len() {
-            self.refill();
+        if self.used == BUFFER {
+            let mut fresh = [0; BUFFER];
+            self.stream(&mut fresh);
+            self.buffer = fresh;
+            self.used = 0;
         }
         let v = self.buffer[self.used];
         self.used += 1;
@@ -66,11 +65,35 @@ impl Prg {
         u128::from(self.next_u64()) | u128::from(self.next_u64()) << 64
     }
 
-    /// Fills a slice with uniform words.
+    /// Fills a slice with uniform words: the same words as repeated [`next_u64`](Self::next_u64), at the speed of AES.
     pub fn fill_u64(&mut self, out: &mut [u64]) {
-        for o in out {
+        let kept = (BUFFER - self.used).min(out.len());
+        let (head, rest) = out.split_at_mut(kept);
+        head.copy_from_slice(&self.buffer[self.used..self.used + kept]);
+        self.used += kept;
+        // Whole batches go straight to the caller; the remainder goes through the buffer.
+        let (bulk, tail) = rest.split_at_mut(rest.len() / BUFFER * BUFFER);
+        self.stream(bulk);
+        for o in tail {
             *o = self.next_u64();
         }
+    }
+
+    /// Fills a slice with uniform blocks: the same as repeated [`next_u128`](Self::next_u128).
+    pub fn fill_u128(&mut self, out: &mut [u128]) {
+        self.fill_u64(bytemuck::cast_slice_mut(out));
+    }
+
+    /// Fills a slice with uniform bytes. Takes `ceil(len / 8)` words of the stream, so that words stay whole.
+    pub fn fill_bytes(&mut self, out: &mut [u8]) {
+        let mut words = [0u64; BUFFER];
+        for part in out.chunks_mut(8 * BUFFER) {
+            let used = &mut words[..part.len().div_ceil(8)];
+            self.fill_u64(used);
+            let bytes: &[u8] = bytemuck::cast_slice(used);
+            part.copy_from_slice(&bytes[..part.len()]);
+        }
+        words.zeroize();
     }
 
     /// `count` uniform elements of a ring.
@@ -88,5 +111,54 @@ impl Drop for Prg {
     fn drop(&mut self) {
         self.buffer.zeroize();
         self.counter.zeroize();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// FIPS 197 and SP 800-38A keys with little-endian counter blocks, checked against OpenSSL's AES-128-ECB.
+    #[test]
+    fn stream_is_aes_ctr_with_little_endian_counters() {
+        let seed = std::array::from_fn(|i| i as u8);
+        let mut prg = Prg::from_seed(seed);
+        let cipher = {
+            use aes::cipher::KeyInit;
+            aes::Aes128::new(&seed.into())
+        };
+        for counter in 0u128..200 {
+            use aes::cipher::BlockCipherEncrypt;
+            let mut block = counter.to_le_bytes().into();
+            cipher.encrypt_block(&mut block);
+            assert_eq!(prg.next_u128(), u128::from_le_bytes(block.into()), "counter {counter}");
+        }
+    }
+
+    #[test]
+    fn known_answer() {
+        // AES-128, key 00..0f, block 00..00 (openssl enc -aes-128-ecb): c6a13b37878f5b826f4f8162a1c8d879.
+        let mut prg = Prg::from_seed(std::array::from_fn(|i| i as u8));
+        assert_eq!(prg.next_u128().to_be_bytes(), 0x79d8c8a162814f6f825b8f87373ba1c6u128.to_be_bytes());
+    }
+
+    #[test]
+    fn bulk_equals_single_words() {
+        for lens in [vec![1, 2, 3, 63, 64, 65, 1000], vec![0, 127, 1, 128, 0, 7], vec![640, 640, 1]] {
+            let (mut a, mut b) = (Prg::from_seed([9; 16]), Prg::from_seed([9; 16]));
+            for n in lens {
+                let mut bulk = vec![0; n];
+                a.fill_u64(&mut bulk);
+                assert!(bulk.iter().all(|&w| w == b.next_u64()));
+                let mut bytes = vec![0; n];
+                a.fill_bytes(&mut bytes);
+                for part in bytes.chunks(8) {
+                    assert_eq!(part, &b.next_u64().to_le_bytes()[..part.len()]);
+                }
+                let mut blocks = vec![0; n];
+                a.fill_u128(&mut blocks);
+                assert!(blocks.iter().all(|&w| w == b.next_u128()));
+            }
+        }
     }
 }

@@ -1,0 +1,61 @@
+//! From correlated to random OT: pads by a tweaked hash.
+//!
+//! `pad = H(block, tweak)` with TMMO ([`Aes::hash`]). The tweak is `width * index + v`: unique per (stream, OT, value). Each
+//! stream (1-of-2, 1-of-8) has its own AES key, derived from the session id, and the key changes every [`PER_KEY`] OTs. The
+//! security loss of TMMO grows with the hashes under one key (`p q / 2^127` for `p` AES calls), so it stays at `q <= 2^13`
+//! for the whole session: Guo, Katz, Wang, Yu (2020), the multi-instance argument.
+
+use fesc_ring::block::Aes;
+
+use crate::session::Session;
+
+/// OTs under one AES key.
+const PER_KEY: u64 = 1024;
+
+/// The streams of 1-of-2 and of 1-of-8 pads of a session.
+pub(crate) fn streams(session: &Session) -> (Pads, Pads) {
+    (Pads::new(session.hash(b"pads", &[]), 2), Pads::new(session.hash(b"pads of 8", &[]), 8))
+}
+
+/// The pads of one stream.
+pub(crate) struct Pads {
+    key: u128,
+    width: u64,
+    index: u64,
+    aes: Aes,
+}
+
+impl Pads {
+    fn new(key: u128, width: u64) -> Self {
+        Self { key, width, index: 0, aes: Aes::new(key) }
+    }
+
+    /// How many OTs the next call may cover: at most `wanted`, all under one key.
+    pub(crate) fn run(&self, wanted: usize) -> usize {
+        wanted.min((PER_KEY - self.index % PER_KEY) as usize)
+    }
+
+    /// Hashes all `width` values of each OT of a run in place.
+    pub(crate) fn hash_all(&mut self, blocks: &mut [u128]) {
+        self.aes.hash(blocks, self.index.wrapping_mul(self.width));
+        self.advance(blocks.len() as u64 / self.width);
+    }
+
+    /// Hashes the chosen value of each OT of a run in place.
+    pub(crate) fn hash_chosen(&mut self, blocks: &mut [u128], choices: impl Iterator<Item = u64>) {
+        let mut tweaks = [0u64; PER_KEY as usize];
+        let first = self.index;
+        for (i, (t, v)) in tweaks.iter_mut().zip(choices).enumerate() {
+            *t = first.wrapping_add(i as u64).wrapping_mul(self.width).wrapping_add(v);
+        }
+        self.aes.hash_tweaked(blocks, &tweaks);
+        self.advance(blocks.len() as u64);
+    }
+
+    fn advance(&mut self, by: u64) {
+        self.index += by;
+        if self.index.is_multiple_of(PER_KEY) {
+            self.aes = Aes::new(self.key ^ u128::from(self.index / PER_KEY));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Parameter sets of silent OT.
+
+use crate::OtError;
+use crate::security::{self, Lpn};
+
+/// The least security that a set may have, in bits, by [`security::estimate`].
+pub const MIN_SECURITY_BITS: f64 = 128.0;
+
+/// A validated LPN set: secret length `k`, `t` noise blocks of `2^log_block` samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LpnParams {
+    k: usize,
+    t: usize,
+    log_block: u32,
+}
+
+impl LpnParams {
+    /// Checks the shape and the estimated security; refuses a set below [`MIN_SECURITY_BITS`].
+    pub fn new(k: usize, t: usize, log_block: u32) -> Result<Self, OtError> {
+        let params = Self::shape(k, t, log_block)?;
+        let estimate = security::estimate(Lpn { k, t, log_block });
+        if estimate.bits < MIN_SECURITY_BITS {
+            let (bits, attack) = (estimate.bits, estimate.attack);
+            return Err(OtError::WeakParameters { k, t, log_block, bits, attack, needed: MIN_SECURITY_BITS });
+        }
+        Ok(params)
+    }
+
+    fn shape(k: usize, t: usize, log_block: u32) -> Result<Self, OtError> {
+        let bad = |why| OtError::BadParameters { k, t, log_block, why };
+        if !(1..=20).contains(&log_block) {
+            return Err(bad("a block has 2^1 to 2^20 samples"));
+        }
+        if k == 0 || t == 0 || k > 1 << 28 || t > 1 << 24 {
+            return Err(bad("k must be in 1..=2^28 and t in 1..=2^24"));
+        }
+        let params = Self { k, t, log_block };
+        if params.reserve() >= params.n() {
+            return Err(bad("an iteration must make more than the k + t log2(block) correlations that it consumes"));
+        }
+        Ok(params)
+    }
+
+    /// Length of the LPN secret.
+    pub const fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Number of noise blocks (trees).
+    pub const fn t(&self) -> usize {
+        self.t
+    }
+
+    /// Base-two logarithm of the block length: levels of a tree.
+    pub const fn log_block(&self) -> u32 {
+        self.log_block
+    }
+
+    /// Samples of a block.
+    pub const fn block(&self) -> usize {
+        1 << self.log_block
+    }
+
+    /// Samples: outputs of one iteration.
+    pub const fn n(&self) -> usize {
+        self.t << self.log_block
+    }
+
+    /// Correlations that one iteration consumes.
+    pub const fn reserve(&self) -> usize {
+        self.k + self.t * self.log_block as usize
+    }
+}
+
+/// The two sets of a bootstrapped source: a small first iteration, then the repeating one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SilentParams {
+    first: LpnParams,
+    main: LpnParams,
+}
+
+impl SilentParams {
+    /// Pairs two validated sets; the first must make at least what the main one consumes.
+    pub fn new(first: LpnParams, main: LpnParams) -> Result<Self, OtError> {
+        if first.n() < main.reserve() {
+            let LpnParams { k, t, log_block } = first;
+            let why = "the first iteration makes fewer correlations than the main one consumes";
+            return Err(OtError::BadParameters { k, t, log_block, why });
+        }
+        Ok(Self { first, main })
+    }
+
+    /// The set that the program uses, not yet validated.
+    pub(crate) const STANDARD: SilentParams = SilentParams {
+        first: LpnParams { k: 17384, t: 699, log_block: 8 },
+        main: LpnParams { k: 124000, t: 4971, log_block: 11 },
+    };
+
+    /// The set that the program uses, validated like any other.
+    pub fn standard() -> Result<Self, OtError> {
+        let Self { first, main } = Self::STANDARD;
+        Self::new(LpnParams::new(first.k, first.t, first.log_block)?, LpnParams::new(main.k, main.t, main.log_block)?)
+    }
+
+    /// The first, small iteration.
+    pub const fn first(&self) -> &LpnParams {
+        &self.first
+    }
+
+    /// The repeating iteration.
+    pub const fn main(&self) -> &LpnParams {
+        &self.main
+    }
+
+    /// A set without any security, so that tests cross many iterations quickly.
+    #[cfg(test)]
+    pub(crate) fn insecure_for_tests() -> Self {
+        let first = LpnParams { k: 60, t: 20, log_block: 4 };
+        let main = LpnParams { k: 100, t: 70, log_block: 3 };
+        assert!(first.n() >= main.reserve() && main.n() > main.reserve());
+        Self { first, main }
+    }
+}
