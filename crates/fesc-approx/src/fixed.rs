@@ -18,6 +18,7 @@
 
 use crate::error::ApproxError;
 use crate::piecewise::{Piecewise, poly2};
+use crate::plan::Plan;
 use crate::trunc::trunc;
 use fesc_ring::Ring;
 
@@ -56,6 +57,15 @@ impl FixedPiecewise {
         cmp_shift: u32,
         cmp_bits: u32,
     ) -> Result<Self, ApproxError> {
+        Self::with_plan(form, &Plan { ring, in_frac, out_frac, sum_frac, cmp_shift, cmp_bits }, None)
+    }
+
+    /// As [`Self::new`], for inputs promised to lie in `limit` (real numbers, both ends included).
+    ///
+    /// # Errors
+    /// As [`Self::new`]; ranges are checked on the promised inputs only.
+    pub fn with_plan(form: &Piecewise, plan: &Plan, limit: Option<(f64, f64)>) -> Result<Self, ApproxError> {
+        let Plan { ring, in_frac, out_frac, sum_frac, cmp_shift, cmp_bits } = *plan;
         let l = ring.bits();
         check_shape(form)?;
         let width = ApproxError::CompareWidth { cmp_bits, cmp_shift, ring_bits: l };
@@ -69,7 +79,18 @@ impl FixedPiecewise {
             return Err(ApproxError::SumScale { sum_frac, degree, in_frac, out_frac, need });
         }
         let taus = thresholds(form, in_frac, cmp_shift, cmp_bits)?;
-        let range = input_range(&taus, cmp_shift, cmp_bits)?;
+        let mut range = input_range(&taus, cmp_shift, cmp_bits)?;
+        if let Some((low, high)) = limit {
+            let one = f64::from(in_frac).exp2();
+            range = (range.0.max((low * one).ceil() as i64), range.1.min((high * one).floor() as i64));
+            if range.0 > range.1 {
+                return Err(ApproxError::Parameter {
+                    what: "upper input limit",
+                    value: high,
+                    remedy: "leave some input",
+                });
+            }
+        }
         let mut pieces = Vec::with_capacity(form.pieces.len());
         for (k, piece) in form.pieces.iter().enumerate() {
             let reach = reach(&taus, range, cmp_shift, k);
@@ -152,7 +173,7 @@ impl FixedPiecewise {
         let unit = (f64::from(self.cmp_shift) - f64::from(self.in_frac)).exp2();
         let half = if self.cmp_shift == 0 { 0.0 } else { 0.5 };
         let k = self.thresholds.partition_point(|&t| (self.cmp.to_signed(t) as f64 - half) * unit <= x);
-        self.pieces.get(k).map_or(f64::NAN, |p| poly2(&self.real(p), x))
+        self.eval_piece(k, x)
     }
 
     /// The protocol's result when every carry is lost: floor thresholds, floor truncation.
@@ -179,6 +200,16 @@ impl FixedPiecewise {
             y = r.add(y, (1 - msb) * dot(step));
         }
         r.reduce(y)
+    }
+
+    /// Piece `k` after rounding, at `x`, wherever `x` lies.
+    pub fn eval_piece(&self, k: usize, x: f64) -> f64 {
+        self.pieces.get(k).map_or(f64::NAN, |p| poly2(&self.real(p), x))
+    }
+
+    /// Second derivative of piece `k`.
+    pub(crate) fn second_derivative(&self, k: usize) -> f64 {
+        self.pieces.get(k).map_or(0.0, |p| 2.0 * self.real(p)[2])
     }
 
     /// Real coefficients of an integer piece.

@@ -9,10 +9,21 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod exp;
+pub mod exp_square;
+pub mod fit;
 pub mod fixed;
+pub mod functions;
 pub mod piecewise;
+pub mod plan;
+pub mod remez;
+pub mod rsqrt;
+pub mod scan;
+pub mod silu;
+pub mod softplus;
 pub mod trunc;
 
 pub use error::ApproxError;
 pub use fixed::FixedPiecewise;
 pub use piecewise::Piecewise;
+pub use plan::{Fit, Plan, RING48};
