@@ -1,0 +1,128 @@
+//! Correlations on single bits, packed 64 to a word.
+
+use fesc_ring::Ring;
+
+use super::{FieldSpec, Material, check_elements};
+use crate::Role;
+use crate::error::{MpcError, check_range};
+use crate::party::WORDS;
+
+/// AND triples: one operand `b` shared by `width` products: `a_j`, `c_j = a_j and b`, all XOR-shared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BitTriples {
+    /// Words of 64 gates.
+    pub words: usize,
+    /// Products per gate with the common operand: 1 or 2.
+    pub width: usize,
+}
+
+impl BitTriples {
+    /// Field of the common operand `b`.
+    pub(crate) const COMMON: usize = 0;
+
+    /// Field of the operand `a_j`.
+    pub(crate) const fn operand(j: usize) -> usize {
+        1 + 2 * j
+    }
+
+    /// Field of the product `c_j`.
+    pub(crate) const fn product(j: usize) -> usize {
+        2 + 2 * j
+    }
+
+    pub(super) fn validate(&self) -> Result<(), MpcError> {
+        check_range("width of AND triples", self.width as u64, 1, 2)?;
+        check_elements(&[self.words])
+    }
+
+    pub(super) fn layout(&self, role: Role) -> Vec<FieldSpec> {
+        let mut fields = vec![FieldSpec::ring(WORDS, self.words, true)];
+        for _ in 0..self.width {
+            fields.push(FieldSpec::ring(WORDS, self.words, true));
+            fields.push(FieldSpec::ring(WORDS, self.words, role == Role::P0));
+        }
+        fields
+    }
+
+    pub(super) fn complete(&self, m0: &mut Material, m1: &mut Material) {
+        for j in 0..self.width {
+            let (a, c) = (Self::operand(j), Self::product(j));
+            let product = (0..self.words)
+                .map(|w| {
+                    let b = m0.ring(Self::COMMON)[w] ^ m1.ring(Self::COMMON)[w];
+                    (m0.ring(a)[w] ^ m1.ring(a)[w]) & b ^ m0.ring(c)[w]
+                })
+                .collect();
+            *m1.ring_mut(c) = product;
+        }
+    }
+}
+
+/// A random bit `u` of P0, a random bit `v` of P1, and additive shares of `u v` modulo `2^s`.
+///
+/// It turns the product of two private bits into one bit each way: the heart of known-sign truncation and of ring
+/// extension, where the wrap bit is `m0 + m1 - m0 m1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BitProducts {
+    /// The ring of the shares.
+    pub ring: Ring,
+    /// Words of 64 products.
+    pub words: usize,
+}
+
+impl BitProducts {
+    /// Field of this party's bits (`u` or `v`).
+    pub(crate) const BITS: usize = 0;
+    /// Field of the shares of `u v`.
+    pub(crate) const SHARES: usize = 1;
+
+    pub(super) fn validate(&self) -> Result<(), MpcError> {
+        check_elements(&[self.words, 64])
+    }
+
+    pub(super) fn layout(&self, role: Role) -> Vec<FieldSpec> {
+        vec![FieldSpec::ring(WORDS, self.words, true), FieldSpec::ring(self.ring, 64 * self.words, role == Role::P0)]
+    }
+
+    pub(super) fn complete(&self, m0: &mut Material, m1: &mut Material) {
+        *m1.ring_mut(Self::SHARES) = (0..64 * self.words)
+            .map(|i| {
+                let both = (m0.ring(Self::BITS)[i / 64] & m1.ring(Self::BITS)[i / 64]) >> (i % 64) & 1;
+                self.ring.sub(both, m0.ring(Self::SHARES)[i])
+            })
+            .collect();
+    }
+}
+
+/// daBits: a random bit shared by XOR and additively over `Z_2^l`. Never one daBit for two bits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DaBits {
+    /// The ring of the additive shares.
+    pub ring: Ring,
+    /// Words of 64 bits.
+    pub words: usize,
+}
+
+impl DaBits {
+    /// Field of the XOR shares.
+    pub(crate) const BITS: usize = 0;
+    /// Field of the additive shares.
+    pub(crate) const SHARES: usize = 1;
+
+    pub(super) fn validate(&self) -> Result<(), MpcError> {
+        check_elements(&[self.words, 64])
+    }
+
+    pub(super) fn layout(&self, role: Role) -> Vec<FieldSpec> {
+        vec![FieldSpec::ring(WORDS, self.words, true), FieldSpec::ring(self.ring, 64 * self.words, role == Role::P0)]
+    }
+
+    pub(super) fn complete(&self, m0: &mut Material, m1: &mut Material) {
+        *m1.ring_mut(Self::SHARES) = (0..64 * self.words)
+            .map(|i| {
+                let bit = (m0.ring(Self::BITS)[i / 64] ^ m1.ring(Self::BITS)[i / 64]) >> (i % 64) & 1;
+                self.ring.sub(bit, m0.ring(Self::SHARES)[i])
+            })
+            .collect();
+    }
+}

@@ -1,0 +1,150 @@
+//! The byte form of a [`Request`]: for the dealer's wire and for the headers of stored correlations.
+//!
+//! One kind byte, then little-endian `u64` numbers; at most [`MAX_BYTES`]. Decoding validates: what comes out of
+//! [`Request::decode`] has a possible shape and a bounded size.
+
+use fesc_ring::Ring;
+
+use super::{BitProducts, BitTriples, Bundle, DaBits, Leaves, Product, Request, Select};
+use crate::Role;
+use crate::error::MpcError;
+
+/// The longest encoding that is accepted.
+pub(crate) const MAX_BYTES: usize = 8192;
+
+impl Request {
+    /// The byte form.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut put = |kind: u8, numbers: &[usize]| {
+            out.push(kind);
+            numbers.iter().for_each(|&n| out.extend_from_slice(&(n as u64).to_le_bytes()));
+        };
+        match self {
+            Request::Bundle(b) => {
+                let mut numbers = vec![b.ring.bits() as usize, b.batch, b.masks.len(), b.products.len()];
+                b.masks.iter().for_each(|&(r, c)| numbers.extend([r, c]));
+                for p in &b.products {
+                    let kind = match p {
+                        Product::Hadamard(..) => 0,
+                        Product::RowInner(..) => 1,
+                        Product::ScaleRows(..) => 2,
+                        Product::MatMul(..) => 3,
+                    };
+                    let (left, right) = p.operands();
+                    numbers.extend([kind, left, right]);
+                }
+                put(1, &numbers);
+            }
+            Request::Select(s) => put(2, &[s.ring.bits() as usize, s.count, s.thresholds, s.degree]),
+            Request::BitTriples(b) => put(3, &[b.words, b.width]),
+            Request::BitProducts(b) => put(4, &[b.ring.bits() as usize, b.words]),
+            Request::DaBits(b) => put(5, &[b.ring.bits() as usize, b.words]),
+            Request::Leaves(l) => put(6, &[l.sender.index(), l.count, l.planes]),
+        }
+        out
+    }
+
+    /// Reads and validates a byte form. Hostile input gives an error, never a panic or a large allocation.
+    pub fn decode(bytes: &[u8]) -> Result<Request, MpcError> {
+        if bytes.len() > MAX_BYTES {
+            return Err(MpcError::Request("longer than 8192 bytes"));
+        }
+        let (&kind, rest) = bytes.split_first().ok_or(MpcError::Request("empty"))?;
+        let mut numbers = Numbers(rest);
+        let request = match kind {
+            1 => Request::Bundle(numbers.bundle()?),
+            2 => Request::Select(Select {
+                ring: numbers.ring()?,
+                count: numbers.next()?,
+                thresholds: numbers.next()?,
+                degree: numbers.next()?,
+            }),
+            3 => Request::BitTriples(BitTriples { words: numbers.next()?, width: numbers.next()? }),
+            4 => Request::BitProducts(BitProducts { ring: numbers.ring()?, words: numbers.next()? }),
+            5 => Request::DaBits(DaBits { ring: numbers.ring()?, words: numbers.next()? }),
+            6 => Request::Leaves(Leaves { sender: numbers.role()?, count: numbers.next()?, planes: numbers.next()? }),
+            _ => return Err(MpcError::Request("unknown kind")),
+        };
+        if !numbers.0.is_empty() {
+            return Err(MpcError::Request("trailing bytes"));
+        }
+        request.validate()?;
+        Ok(request)
+    }
+}
+
+/// A cursor over little-endian numbers.
+struct Numbers<'a>(&'a [u8]);
+
+impl Numbers<'_> {
+    fn next(&mut self) -> Result<usize, MpcError> {
+        let (head, tail) = self.0.split_first_chunk::<8>().ok_or(MpcError::Request("truncated"))?;
+        self.0 = tail;
+        usize::try_from(u64::from_le_bytes(*head)).map_err(|_| MpcError::Request("number too large"))
+    }
+
+    fn ring(&mut self) -> Result<Ring, MpcError> {
+        let bits = u32::try_from(self.next()?).map_err(|_| MpcError::Request("ring width"))?;
+        Ok(Ring::new(bits)?)
+    }
+
+    fn role(&mut self) -> Result<Role, MpcError> {
+        match self.next()? {
+            0 => Ok(Role::P0),
+            1 => Ok(Role::P1),
+            _ => Err(MpcError::Request("role")),
+        }
+    }
+
+    fn bundle(&mut self) -> Result<Bundle, MpcError> {
+        let (ring, batch) = (self.ring()?, self.next()?);
+        let (masks, products) = (self.next()?, self.next()?);
+        if masks > 64 || products > 256 {
+            return Err(MpcError::Request("more than 64 masks or 256 products"));
+        }
+        let masks = (0..masks).map(|_| Ok((self.next()?, self.next()?))).collect::<Result<_, MpcError>>()?;
+        let products = (0..products)
+            .map(|_| {
+                let (kind, a, b) = (self.next()?, self.next()?, self.next()?);
+                Ok(match kind {
+                    0 => Product::Hadamard(a, b),
+                    1 => Product::RowInner(a, b),
+                    2 => Product::ScaleRows(a, b),
+                    3 => Product::MatMul(a, b),
+                    _ => return Err(MpcError::Request("unknown product")),
+                })
+            })
+            .collect::<Result<_, MpcError>>()?;
+        Ok(Bundle { ring, batch, masks, products })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::testing::sample_requests;
+
+    #[test]
+    fn every_kind_survives_the_round_trip_and_every_truncation_is_refused() {
+        for request in sample_requests() {
+            let bytes = request.encode();
+            assert_eq!(Request::decode(&bytes).unwrap(), request);
+            for cut in 0..bytes.len() {
+                assert!(Request::decode(&bytes[..cut]).is_err(), "{request}: cut at {cut}");
+            }
+            let mut longer = bytes.clone();
+            longer.push(0);
+            assert!(Request::decode(&longer).is_err());
+        }
+    }
+
+    #[test]
+    fn oversized_shapes_are_refused_before_allocation() {
+        let huge = Request::DaBits(DaBits { ring: Ring::new(48).unwrap(), words: usize::MAX / 2 });
+        assert!(Request::decode(&huge.encode()).is_err());
+        let huge = Request::Bundle(Bundle::matmul(Ring::new(48).unwrap(), 1 << 40, 1 << 20, 2, 2));
+        assert!(Request::decode(&huge.encode()).is_err());
+    }
+}

@@ -1,0 +1,96 @@
+//! Secure arg-max of rows, by a tournament: each match is one comparison and one mux of (value, index).
+//!
+//! Exact: values are compared over the whole ring, so `|a - b| < 2^(l-1)` must hold for any two of a row. A tie goes to
+//! the higher index at each match. Rounds grow with `log2 columns`, not with rows.
+
+use fesc_ring::Ring;
+
+use super::{Compare, Mux, Sender, Thresholds};
+use crate::error::{MpcError, check_len, check_range};
+use crate::{Ledger, Party, Shared};
+
+/// Arg-max of each of `rows` rows of `columns` values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArgMax {
+    /// The ring of the values and of the resulting indices.
+    pub ring: Ring,
+    /// Rows.
+    pub rows: usize,
+    /// Values per row, at least 1.
+    pub columns: usize,
+}
+
+impl ArgMax {
+    /// Matches per level, until one column is left.
+    fn levels(&self) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(self.columns), |&c| (c > 1).then(|| c.div_ceil(2))).filter(|&c| c > 1)
+    }
+
+    fn compare(&self, pairs: usize) -> Result<Compare, MpcError> {
+        Compare::new(self.ring, self.rows * pairs, 1, Sender::Split)
+    }
+
+    fn mux(&self, pairs: usize) -> Mux {
+        Mux { ring: self.ring, count: 2 * self.rows * pairs }
+    }
+
+    /// Writes the cost.
+    pub fn declare(&self, ledger: &mut Ledger) -> Result<(), MpcError> {
+        for columns in self.levels() {
+            self.compare(columns / 2)?.declare(ledger);
+            self.mux(columns / 2).declare(ledger);
+        }
+        Ok(())
+    }
+
+    /// Shares of the index of the largest value of each row.
+    pub fn run(&self, party: &mut Party, x: &Shared) -> Result<Shared, MpcError> {
+        check_range("columns of an arg-max", self.columns as u64, 1, 1 << 20)?;
+        check_len("values of an arg-max", self.rows * self.columns, x.len())?;
+        let indices: Vec<u64> = (0..self.rows).flat_map(|_| 0..self.columns as u64).collect();
+        let mut index = Shared::public(self.ring, party.role(), &indices);
+        let mut value = x.clone();
+        for columns in self.levels() {
+            let pairs = columns / 2;
+            let pick = |s: &Shared, offset: usize, count: usize, step: usize| -> Shared {
+                let row = |r: &[u64]| -> Vec<u64> { (0..count).map(|p| r[step * p + offset]).collect() };
+                Shared::new(self.ring, s.values().chunks_exact(columns).flat_map(row).collect())
+            };
+            let (left, right) = (pick(&value, 0, pairs, 2), pick(&value, 1, pairs, 2));
+            let (left_index, right_index) = (pick(&index, 0, pairs, 2), pick(&index, 1, pairs, 2));
+            let lead = right.sub(&left)?;
+            let bits = self.compare(pairs)?.run(party, &lead, Thresholds::Same(&[0]))?;
+            let wins = bits.first().ok_or(MpcError::Shape { what: "comparison bits", expected: 1, got: 0 })?;
+            // The same bit selects value and index; each use has its own daBit.
+            let both = repeat_bits(wins)?;
+            let moves = Shared::concat(&[&lead, &right_index.sub(&left_index)?])?;
+            let moved = self.mux(pairs).run(party, &both, &moves)?;
+            let n = self.rows * pairs;
+            let odd = columns % 2;
+            let tails = [&value, &index].map(|s| pick(s, columns - 1, odd, 0));
+            value = append_columns(&left.add(&moved.slice(0..n)?)?, pairs, &tails[0], odd);
+            index = append_columns(&left_index.add(&moved.slice(n..2 * n)?)?, pairs, &tails[1], odd);
+        }
+        Ok(index)
+    }
+}
+
+/// The bits twice, one run after the other.
+fn repeat_bits(bits: &crate::SharedBits) -> Result<crate::SharedBits, MpcError> {
+    let n = bits.len();
+    let mut words = vec![0u64; (2 * n).div_ceil(64)];
+    for i in 0..2 * n {
+        let j = i % n;
+        words[i / 64] |= (bits.words()[j / 64] >> (j % 64) & 1) << (i % 64);
+    }
+    crate::SharedBits::new(2 * n, words)
+}
+
+/// Puts `extra` columns (0 or 1) behind `columns` columns of each row.
+fn append_columns(rows: &Shared, columns: usize, tail: &Shared, extra: usize) -> Shared {
+    if extra == 0 {
+        return rows.clone();
+    }
+    let joined = rows.values().chunks_exact(columns).zip(tail.values().chunks_exact(extra));
+    Shared::new(rows.ring(), joined.flat_map(|(a, b)| a.iter().chain(b).copied()).collect())
+}

@@ -1,0 +1,114 @@
+//! Products of shared tensors by a [`Bundle`]: every tensor is opened once under its own mask, then every product of
+//! the bundle is local.
+//!
+//! `[x y] = x^ y^ + x^ [r_y] + [r_x] y^ + [r_x r_y]`, computed as `x^ ([r_y] + y^ at P0) + [r_x] y^ + [r_x r_y]`.
+//! The peer sees `x - r` with `r` uniform and used for this tensor alone. Products double the scale: truncate after.
+
+use super::tag;
+use crate::bilinear::apply;
+use crate::correlation::{Bundle, Material};
+use crate::error::{MpcError, check_len};
+use crate::{Ledger, Party, Request, Role, Shared};
+
+/// All products of one bundle, with every tensor opened in one round. Cost: `2 l` bits per opened element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bilinear {
+    /// The correlation.
+    pub bundle: Bundle,
+}
+
+impl Bilinear {
+    /// Writes the cost.
+    pub fn declare(&self, ledger: &mut Ledger) {
+        ledger.need(Request::Bundle(self.bundle.clone()));
+        let elements = (0..self.bundle.masks.len()).map(|i| self.bundle.mask_len(i)).sum();
+        let bytes = self.bundle.ring.packed_len(elements);
+        ledger.exchange(bytes, bytes);
+    }
+
+    /// Opens all tensors together and returns the products.
+    pub fn run(&self, party: &mut Party, tensors: &[&Shared]) -> Result<Vec<Shared>, MpcError> {
+        let mut opened = Opened::start(party, &self.bundle)?;
+        let all: Vec<(usize, &Shared)> = tensors.iter().copied().enumerate().collect();
+        check_len("tensors of a bundle", self.bundle.masks.len(), all.len())?;
+        opened.open(party, &all)?;
+        (0..self.bundle.products.len()).map(|i| opened.product(i)).collect()
+    }
+}
+
+/// A bundle in use, for tensors that become known at different times: open each once, take products when both
+/// operands are open.
+pub struct Opened {
+    bundle: Bundle,
+    role: Role,
+    material: Material,
+    hats: Vec<Option<Vec<u64>>>,
+    done: Vec<bool>,
+}
+
+impl Opened {
+    /// Takes the correlation.
+    pub fn start(party: &mut Party, bundle: &Bundle) -> Result<Self, MpcError> {
+        let material = party.take(Request::Bundle(bundle.clone()))?;
+        let (masks, products) = (bundle.masks.len(), bundle.products.len());
+        Ok(Self {
+            bundle: bundle.clone(),
+            role: party.role(),
+            material,
+            hats: vec![None; masks],
+            done: vec![false; products],
+        })
+    }
+
+    /// The cost of opening the masks `which` in one round.
+    pub fn declare_open(bundle: &Bundle, which: &[usize], ledger: &mut Ledger) {
+        let bytes = bundle.ring.packed_len(which.iter().map(|&i| bundle.mask_len(i)).sum());
+        ledger.exchange(bytes, bytes);
+    }
+
+    /// Opens tensors under their masks, each for the first and only time, in one round.
+    pub fn open(&mut self, party: &mut Party, tensors: &[(usize, &Shared)]) -> Result<(), MpcError> {
+        let ring = self.bundle.ring;
+        let mut mine = Vec::new();
+        for &(i, x) in tensors {
+            check_len("tensor of a bundle", self.bundle.mask_len(i), x.len())?;
+            check_len("ring width of a bundle's tensor", ring.bits() as usize, x.ring().bits() as usize)?;
+            if self.hats.get(i).is_none_or(Option::is_some) {
+                return Err(MpcError::Shape { what: "openings of one mask", expected: 1, got: 2 });
+            }
+            mine.extend(x.values().iter().zip(self.material.ring(i)).map(|(&x, &r)| ring.sub(x, r)));
+        }
+        let theirs = party.exchange(tag::MASKED, ring, &mine, mine.len())?;
+        mine.iter_mut().zip(&theirs).for_each(|(m, &t)| *m = ring.add(*m, t));
+        let mut rest = mine.as_slice();
+        for &(i, x) in tensors {
+            let (head, tail) = rest.split_at(x.len());
+            self.hats[i] = Some(head.to_vec());
+            rest = tail;
+        }
+        Ok(())
+    }
+
+    /// The share of product `index`; both operands must be open, and each product is given out once.
+    pub fn product(&mut self, index: usize) -> Result<Shared, MpcError> {
+        let (ring, masks) = (self.bundle.ring, self.bundle.masks.len());
+        let missing = MpcError::Shape { what: "product of a bundle (open and unused)", expected: 1, got: 0 };
+        let Some(&product) = self.bundle.products.get(index) else { return Err(missing) };
+        let (a, b) = product.operands();
+        let (Some(Some(x)), Some(Some(y)), Some(false)) = (self.hats.get(a), self.hats.get(b), self.done.get(index))
+        else {
+            return Err(missing);
+        };
+        let mut right = self.material.ring(b).to_vec();
+        if self.role == Role::P0 {
+            right.iter_mut().zip(y).for_each(|(r, &v)| *r = ring.add(*r, v));
+        }
+        let mut out = apply(&self.bundle, product, x, &right);
+        let cross = apply(&self.bundle, product, self.material.ring(a), y);
+        for ((o, &c), &z) in out.iter_mut().zip(&cross).zip(self.material.ring(masks + index)) {
+            *o = ring.reduce(o.wrapping_add(c).wrapping_add(z));
+        }
+        self.done[index] = true;
+        Ok(Shared::new(ring, out))
+    }
+}

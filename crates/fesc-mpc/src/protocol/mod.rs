@@ -1,0 +1,45 @@
+//! The primitives, batched over whole tensors.
+//!
+//! | protocol | message bits per element, both ways | rounds |
+//! |---|---|---|
+//! | [`Open`] | 2 l (to one party: l) | 1 |
+//! | [`Bilinear`] | 2 l per opened element | 1 |
+//! | [`Convert`] (known-sign truncation, ring extension) | 2; truncate-reduce: 0 | 1; 0 |
+//! | [`Compare`], n bits, K thresholds, D = ceil((n-1)/3) digits | 3 D + 7 K (2 D - 1) + K (6 D - 8) at D a power of 2, more than 1 | 2 + ceil(log2 D) |
+//! | [`Mux`] | 2 l + 2 | 1 |
+//! | [`BitToArithmetic`] | 2 | 1 |
+//! | [`ArgMax`] | the sum of its comparisons and muxes | depth of the tournament times theirs |
+
+mod and_tree;
+mod argmax;
+mod bilinear;
+mod bits;
+mod compare;
+mod convert;
+mod leaf;
+mod mux;
+mod open;
+#[cfg(test)]
+mod tests;
+
+pub use argmax::ArgMax;
+pub use bilinear::{Bilinear, Opened};
+pub use bits::BitToArithmetic;
+pub use compare::{Compare, Sender, Thresholds};
+pub use convert::Convert;
+pub use mux::Mux;
+pub(crate) use mux::{Selected, combine};
+pub use open::Open;
+
+/// Message tags of the online protocols, 0x0300 and up.
+pub(crate) mod tag {
+    use fesc_net::Tag;
+    pub const OPEN: Tag = Tag(0x0301);
+    pub const MASKED: Tag = Tag(0x0302);
+    pub const WRAP: Tag = Tag(0x0303);
+    pub const DIGITS: Tag = Tag(0x0304);
+    pub const LEAVES: Tag = Tag(0x0305);
+    pub const AND: Tag = Tag(0x0306);
+    pub const SELECT: Tag = Tag(0x0307);
+    pub const DABIT: Tag = Tag(0x0308);
+}

@@ -1,0 +1,98 @@
+//! A third process that hands out correlations (what most papers assume).
+//!
+//! Each party asks with the request's byte form; the dealer compares the two, draws one seed per party, computes the
+//! determined fields and sends each party its seed and its determined fields. P0's half of an additive correlation is
+//! all seed. The dealer sees shapes, never inputs; a dealer that colludes with one party breaks the other's privacy.
+
+use fesc_net::{Channel, Tag};
+use fesc_ring::Prg;
+
+use super::Correlations;
+use crate::Role;
+use crate::correlation::{MAX_ENCODED_BYTES, Material, Request, packed_len};
+use crate::error::{MpcError, check_range};
+
+const ASK_LENGTH: Tag = Tag(0x0401);
+const ASK: Tag = Tag(0x0402);
+const HALF: Tag = Tag(0x0403);
+const SEED_BYTES: usize = 16;
+
+/// A party's connection to the dealer.
+pub struct Dealer {
+    role: Role,
+    channel: Channel,
+}
+
+impl Dealer {
+    /// `channel` leads to the dealer, not to the peer.
+    pub fn new(role: Role, channel: Channel) -> Self {
+        Self { role, channel }
+    }
+
+    /// The channel to the dealer, for its counts.
+    pub fn channel(&self) -> &Channel {
+        &self.channel
+    }
+}
+
+impl Correlations for Dealer {
+    fn take(&mut self, _peer: &mut Channel, request: &Request) -> Result<Material, MpcError> {
+        request.validate()?;
+        let ask = request.encode();
+        self.channel.send(ASK_LENGTH, (ask.len() as u32).to_le_bytes().to_vec())?;
+        self.channel.send(ASK, ask)?;
+        let layout = request.layout(self.role);
+        let reply = self.channel.recv(HALF, SEED_BYTES + packed_len(&layout, |s| !s.free))?;
+        let (seed, determined) = reply.split_at(SEED_BYTES);
+        let mut key = [0u8; SEED_BYTES];
+        key.copy_from_slice(seed);
+        let mut half = Material::sample(&layout, &mut Prg::from_seed(key));
+        half.read(&layout, |s| !s.free, determined)?;
+        Ok(half)
+    }
+}
+
+/// Bytes between a party and the dealer for one request, asking included: `(to dealer, from dealer)`.
+pub fn dealer_cost(request: &Request, role: Role) -> (u64, u64) {
+    let header = fesc_net::HEADER_BYTES;
+    let up = 2 * header + 4 + request.encode().len();
+    let down = header + SEED_BYTES + packed_len(&request.layout(role), |s| !s.free);
+    (up as u64, down as u64)
+}
+
+/// Serves correlations until either party closes its channel. Returns the number of correlations dealt.
+pub fn serve(mut p0: Channel, mut p1: Channel, prg: &mut Prg) -> Result<u64, MpcError> {
+    let mut dealt = 0;
+    loop {
+        let first = match read_request(&mut p0) {
+            Ok(r) => r,
+            Err(MpcError::Net(fesc_net::NetError::Closed { .. })) => return Ok(dealt),
+            Err(e) => return Err(e),
+        };
+        let second = read_request(&mut p1)?;
+        if first != second {
+            return Err(MpcError::DealerDisagreement { p0: first.to_string(), p1: second.to_string() });
+        }
+        let mut seeds = [[0u8; SEED_BYTES]; 2];
+        for s in &mut seeds {
+            *s = prg.next_u128().to_le_bytes();
+        }
+        let layouts = [first.layout(Role::P0), first.layout(Role::P1)];
+        let mut m0 = Material::sample(&layouts[0], &mut Prg::from_seed(seeds[0]));
+        let mut m1 = Material::sample(&layouts[1], &mut Prg::from_seed(seeds[1]));
+        first.complete(&mut m0, &mut m1);
+        for (i, (channel, half)) in [(&mut p0, &m0), (&mut p1, &m1)].into_iter().enumerate() {
+            let mut reply = seeds[i].to_vec();
+            reply.extend_from_slice(&half.write(&layouts[i], |s| !s.free));
+            channel.send(HALF, reply)?;
+        }
+        dealt += 1;
+    }
+}
+
+fn read_request(channel: &mut Channel) -> Result<Request, MpcError> {
+    let length = channel.recv(ASK_LENGTH, 4)?;
+    let length = length.first_chunk::<4>().map_or(0, |b| u32::from_le_bytes(*b));
+    check_range("length of a correlation request", u64::from(length), 1, MAX_ENCODED_BYTES as u64)?;
+    Request::decode(&channel.recv(ASK, length as usize)?)
+}

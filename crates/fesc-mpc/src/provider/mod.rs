@@ -1,0 +1,27 @@
+//! Where correlations come from: one trait, so that an online protocol does not know who made them.
+//!
+//! - [`TwoParty`]: the two parties make them, by oblivious transfer. The default, no third party.
+//! - [`Dealer`]: a third process hands them out. It learns nothing about inputs but must not collude with either party.
+//! - [`Prepared`]: made ahead by either of them, kept on disk, used once.
+//! - `Seeded`: both halves from one seed, compiled only into this crate's tests.
+
+mod dealer;
+#[cfg(test)]
+mod seeded;
+mod store;
+
+use fesc_net::Channel;
+
+pub use dealer::{Dealer, dealer_cost, serve as serve_dealer};
+#[cfg(test)]
+pub(crate) use seeded::Seeded;
+pub use store::{Prepared, SessionId, Store};
+
+use crate::correlation::{Material, Request};
+use crate::error::MpcError;
+
+/// A source of correlations. Both parties must ask for the same requests in the same order.
+pub trait Correlations {
+    /// Takes this party's half of one correlation. `channel` leads to the peer; only generators use it.
+    fn take(&mut self, channel: &mut Channel, request: &Request) -> Result<Material, MpcError>;
+}
