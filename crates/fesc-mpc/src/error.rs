@@ -10,6 +10,9 @@ pub enum MpcError {
     /// The channel failed.
     #[error(transparent)]
     Net(#[from] NetError),
+    /// Oblivious transfer failed.
+    #[error(transparent)]
+    Ot(#[from] fesc_ot::OtError),
     /// A packed vector from the peer is malformed.
     #[error("malformed vector from the peer: {0}")]
     Ring(#[from] RingError),

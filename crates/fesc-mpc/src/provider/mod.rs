@@ -9,6 +9,7 @@ mod dealer;
 #[cfg(test)]
 mod seeded;
 mod store;
+mod two_party;
 
 use fesc_net::Channel;
 
@@ -16,6 +17,7 @@ pub use dealer::{Dealer, dealer_cost, serve as serve_dealer};
 #[cfg(test)]
 pub(crate) use seeded::Seeded;
 pub use store::{Prepared, SessionId, Store};
+pub use two_party::TwoParty;
 
 use crate::correlation::{Material, Request};
 use crate::error::MpcError;

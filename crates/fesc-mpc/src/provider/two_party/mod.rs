@@ -1,0 +1,195 @@
+//! Correlations made by the two parties themselves, by oblivious transfer: no third party.
+//!
+//! Each party is the OT sender of one instance and the receiver of the other. Random choice bits and random pads
+//! become the free parts of a correlation wherever possible, so that most kinds need only *corrections* in one
+//! direction, and some nothing at all:
+//!
+//! | kind | OTs per item | correction bits per item |
+//! |---|---|---|
+//! | leaf (1 of 8) | 3 | 0 |
+//! | AND triple, any width | 1 each way | 0 |
+//! | bit product mod `2^s` | 1 | s |
+//! | daBit mod `2^l` | 1 | l - 1 |
+//! | selection, per bit, degree d | 1 each way | (l - 1) + 2 d l |
+//! | product of two private numbers (Gilboa) | l | l + l (l + 1) / 2 per element of the vector |
+//!
+//! Products by Gilboa are the plain way; generation by RLWE replaces them where they are many.
+//! Work is done in chunks, so memory beyond the result itself stays small.
+
+mod bits;
+mod ole;
+mod select;
+
+use fesc_net::{Channel, Tag};
+use fesc_ot::{CotKind, OtReceiver, OtSender};
+use fesc_ring::{Prg, Ring};
+
+use super::Correlations;
+use crate::correlation::{Field, Material, Request};
+use crate::error::MpcError;
+use crate::{Role, bilinear};
+
+/// OTs per chunk: 1-of-8 pads of a chunk are 2 MB, about the size of a second-level cache.
+const CHUNK: usize = 1 << 14;
+
+const CORRECTION: Tag = Tag(0x0410);
+const CHOICES: Tag = Tag(0x0411);
+
+/// This party's end of the generator.
+pub struct TwoParty {
+    role: Role,
+    sender: OtSender,
+    receiver: OtReceiver,
+    prg: Prg,
+}
+
+/// One chunk of random OTs in both directions: `(pads that this party sent, its choices, its pads)`.
+struct BothWays {
+    sent: Vec<[u128; 2]>,
+    choices: Vec<u64>,
+    received: Vec<u128>,
+}
+
+impl TwoParty {
+    /// Base OTs and set-up of both instances with the peer. `prg` must be seeded by the operating system.
+    pub fn setup(role: Role, channel: &mut Channel, kind: CotKind, mut prg: Prg) -> Result<Self, MpcError> {
+        // The instance in which P0 sends comes first on both sides.
+        let (sender, receiver) = match role {
+            Role::P0 => {
+                let sender = OtSender::setup(channel, kind, &mut prg)?;
+                (sender, OtReceiver::setup(channel, kind, &mut prg)?)
+            }
+            Role::P1 => {
+                let receiver = OtReceiver::setup(channel, kind, &mut prg)?;
+                (OtSender::setup(channel, kind, &mut prg)?, receiver)
+            }
+        };
+        Ok(Self { role, sender, receiver, prg })
+    }
+
+    /// `count` random OTs in each direction.
+    fn both_ways(&mut self, channel: &mut Channel, count: usize) -> Result<BothWays, MpcError> {
+        let ((choices, received), sent) = match self.role {
+            Role::P0 => {
+                let sent = self.sender.random(channel, count)?;
+                (self.receiver.random(channel, count)?, sent)
+            }
+            Role::P1 => (self.receiver.random(channel, count)?, self.sender.random(channel, count)?),
+        };
+        Ok(BothWays { sent, choices, received })
+    }
+
+    /// Bytes that generating `request` will send from P0 to P1 and from P1 to P0, exactly, from the present state of the
+    /// OT instances (a refill of silent OT falls on whoever meets it). With IKNP every chunk is an extension of its own
+    /// and costs a few frame headers more.
+    pub fn declared(&self, request: &Request) -> (u64, u64) {
+        let (mut p0, mut p1) = corrections(request);
+        let ots = transfers(request);
+        let (mine, theirs) = (self.role.index(), self.role.other().index());
+        let (sent, received) = (self.sender.declared(ots[mine]), self.receiver.declared(ots[theirs]));
+        let up = sent.sender_to_receiver + received.receiver_to_sender;
+        let down = sent.receiver_to_sender + received.sender_to_receiver;
+        match self.role {
+            Role::P0 => (p0 += up, p1 += down),
+            Role::P1 => (p0 += down, p1 += up),
+        };
+        (p0, p1)
+    }
+
+    fn bundle(
+        &mut self,
+        channel: &mut Channel,
+        bundle: &crate::correlation::Bundle,
+        request: &Request,
+    ) -> Result<Material, MpcError> {
+        let layout = request.layout(self.role);
+        let mut half = Material::sample(&layout, &mut self.prg);
+        for (p, &product) in bundle.products.iter().enumerate() {
+            let (a, b) = product.operands();
+            let mut share = bilinear::apply(bundle, product, half.ring(a), half.ring(b));
+            let cross = ole::cross_terms(self, channel, bundle, product, half.ring(a), half.ring(b))?;
+            bundle.ring.add_assign(&mut share, &cross)?;
+            *half.ring_mut(bundle.masks.len() + p) = share;
+        }
+        Ok(half)
+    }
+}
+
+impl Correlations for TwoParty {
+    fn take(&mut self, channel: &mut Channel, request: &Request) -> Result<Material, MpcError> {
+        request.validate()?;
+        match request {
+            Request::Bundle(b) => self.bundle(channel, b, request),
+            Request::Select(s) => select::generate(self, channel, s),
+            Request::BitTriples(t) => bits::triples(self, channel, t),
+            Request::BitProducts(b) => bits::products(self, channel, b.ring, b.words),
+            Request::DaBits(d) => bits::dabits(self, channel, d),
+            Request::Leaves(l) => bits::leaves(self, channel, l),
+        }
+    }
+}
+
+/// COTs that a request takes with P0 and with P1 as the OT sender.
+fn transfers(request: &Request) -> [usize; 2] {
+    match request {
+        Request::Bundle(b) => {
+            let mut ots = [0; 2];
+            b.products.iter().for_each(|&p| ole::add_transfers(b, p, &mut ots));
+            ots
+        }
+        Request::Select(s) => select::transfers(s),
+        Request::BitTriples(t) => [64 * t.words; 2],
+        Request::BitProducts(b) => [64 * b.words, 0],
+        Request::DaBits(d) => [64 * d.words, 0],
+        Request::Leaves(l) => {
+            let mut ots = [0; 2];
+            ots[l.sender.index()] = 3 * l.count;
+            ots
+        }
+    }
+}
+
+/// Bytes of corrections from P0 and from P1.
+fn corrections(request: &Request) -> (u64, u64) {
+    let mut bytes = [0u64; 2];
+    match request {
+        Request::Bundle(b) => b.products.iter().for_each(|&p| ole::add_corrections(b, p, &mut bytes)),
+        Request::Select(s) => select::add_corrections(s, &mut bytes),
+        Request::BitProducts(b) => bytes[0] += bits::product_bytes(b.ring, b.words),
+        Request::DaBits(d) => bytes[0] += bits::product_bytes(bits::half_ring(d.ring), d.words),
+        Request::BitTriples(_) | Request::Leaves(_) => {}
+    }
+    (bytes[0], bytes[1])
+}
+
+/// Lengths of the chunks that cover `total` items, at most `size` each.
+fn chunks(total: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..total).step_by(size.max(1)).map(move |start| (start, size.min(total - start)))
+}
+
+/// Wire bytes of one frame.
+fn frame(payload: usize) -> u64 {
+    (payload + fesc_net::HEADER_BYTES) as u64
+}
+
+fn ring_field(values: Vec<u64>) -> Field {
+    Field::Ring(values.into())
+}
+
+/// Bit `i` of packed bits.
+fn bit(words: &[u64], i: usize) -> u64 {
+    words[i / 64] >> (i % 64) & 1
+}
+
+/// What the OT sender of a correlated transfer sends: `value + m0 - m1`.
+fn correct(ring: Ring, value: u64, m0: u64, m1: u64) -> u64 {
+    ring.reduce(value.wrapping_add(m0).wrapping_sub(m1))
+}
+
+/// What the receiver makes of it: `m_c + c (value + m0 - m1) = m0 + c value`.
+fn corrected(pad: u64, choice: u64, correction: u64) -> u64 {
+    pad.wrapping_add(choice.wrapping_neg() & correction)
+}
+
+#[cfg(test)]
+mod tests;

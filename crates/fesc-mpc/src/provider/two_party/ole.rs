@@ -1,0 +1,204 @@
+//! Products of private numbers by Gilboa's method: the receiver's number is taken bit by bit as OT choices, the
+//! sender's number (or vector) is what a set bit adds, and bit `b` is worked out modulo `2^(l - b)` only.
+//!
+//! Cost of a number times a vector of `w` numbers: `l` OTs, `l` bits up (choices against the random ones),
+//! `w l (l + 1) / 2` bits down.
+
+use fesc_net::Channel;
+use fesc_ring::{Prg, Ring};
+
+use super::{CHOICES, CORRECTION, TwoParty, chunks, correct, corrected, frame};
+use crate::Role;
+use crate::correlation::{Bundle, Product};
+use crate::error::MpcError;
+
+/// OTs times vector elements per chunk.
+const CHUNK_WORDS: usize = 1 << 18;
+
+/// Numbers per chunk.
+fn chunk_len(ring: Ring, width: usize) -> usize {
+    (CHUNK_WORDS / (ring.bits() as usize * width.max(1))).clamp(1, 1 << 12)
+}
+
+/// How the products of a bundle reduce to numbers times vectors: `(numbers, width)`.
+fn shape(bundle: &Bundle, product: Product) -> (usize, usize) {
+    let (a, b) = product.operands();
+    match product {
+        Product::Hadamard(..) | Product::RowInner(..) => (bundle.mask_len(a), 1),
+        Product::ScaleRows(..) | Product::MatMul(..) => (bundle.mask_len(a), bundle.masks[b].1),
+    }
+}
+
+/// The cross terms as `(who has the numbers, are they counted twice)`. A square needs only one.
+fn directions(product: Product) -> &'static [(Role, bool)] {
+    let (a, b) = product.operands();
+    if a == b && !matches!(product, Product::MatMul(..)) {
+        &[(Role::P0, true)]
+    } else {
+        &[(Role::P0, false), (Role::P1, false)]
+    }
+}
+
+pub(super) fn add_transfers(bundle: &Bundle, product: Product, ots: &mut [usize; 2]) {
+    let (numbers, width) = shape(bundle, product);
+    if width > 0 {
+        directions(product).iter().for_each(|&(role, _)| add_transfers_of(bundle.ring, numbers, role, ots));
+    }
+}
+
+pub(super) fn add_corrections(bundle: &Bundle, product: Product, bytes: &mut [u64; 2]) {
+    let (numbers, width) = shape(bundle, product);
+    if width > 0 {
+        directions(product).iter().for_each(|&(role, _)| add_corrections_of(bundle.ring, numbers, width, role, bytes));
+    }
+}
+
+/// COTs for `count` products whose numbers `chooser` has.
+pub(super) fn add_transfers_of(ring: Ring, count: usize, chooser: Role, ots: &mut [usize; 2]) {
+    ots[chooser.other().index()] += count * ring.bits() as usize;
+}
+
+/// Bytes for them.
+pub(super) fn add_corrections_of(ring: Ring, count: usize, width: usize, chooser: Role, bytes: &mut [u64; 2]) {
+    for (_, len) in chunks(count, chunk_len(ring, width)) {
+        bytes[chooser.index()] += frame(ring.packed_len(len));
+        bytes[chooser.other().index()] += frame(down_bytes(ring, len * width));
+    }
+}
+
+/// Bytes of the corrections of `n` vector elements, all bit positions.
+fn down_bytes(ring: Ring, n: usize) -> usize {
+    levels(ring).map(|r| r.packed_len(n)).sum()
+}
+
+/// The rings `Z_2^l, Z_2^(l-1), .., Z_2`.
+fn levels(ring: Ring) -> impl Iterator<Item = Ring> {
+    (1..=ring.bits()).rev().filter_map(|b| Ring::new(b).ok())
+}
+
+/// This party's share of the cross terms of a product, given its shares of the two masks.
+pub(super) fn cross_terms(
+    tp: &mut TwoParty,
+    channel: &mut Channel,
+    bundle: &Bundle,
+    product: Product,
+    left: &[u64],
+    right: &[u64],
+) -> Result<Vec<u64>, MpcError> {
+    let ring = bundle.ring;
+    let (rows, cols) = bundle.masks[product.operands().0];
+    let (numbers, width) = shape(bundle, product);
+    let out_len = match product {
+        Product::Hadamard(..) => numbers,
+        Product::RowInner(..) => bundle.batch * rows,
+        Product::ScaleRows(..) => right.len(),
+        Product::MatMul(..) => bundle.batch * rows * width,
+    };
+    let mut out = vec![0u64; out_len];
+    if width == 0 {
+        return Ok(out);
+    }
+    // Number (t, i, j) of a matrix product meets row (t, j) of the right operand.
+    let stretched: Vec<u64> = match product {
+        Product::MatMul(..) => {
+            let row_of = |s: usize| (s / (rows * cols).max(1)) * cols + s % cols.max(1);
+            (0..numbers).flat_map(|s| right[row_of(s) * width..(row_of(s) + 1) * width].iter().copied()).collect()
+        }
+        _ => right.to_vec(),
+    };
+    for &(chooser, twice) in directions(product) {
+        let share = products(tp, channel, ring, chooser, left, &stretched, width)?;
+        for (s, part) in share.chunks_exact(width).enumerate() {
+            let target = match product {
+                Product::Hadamard(..) | Product::ScaleRows(..) => s * width,
+                Product::RowInner(..) => s / cols,
+                Product::MatMul(..) => s / cols * width,
+            };
+            for (o, &v) in out[target..].iter_mut().zip(part) {
+                *o = ring.reduce(o.wrapping_add(v << u32::from(twice)));
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Shares of `numbers[i] * vectors[i]`: `chooser`'s numbers, the other party's vectors of `width` elements.
+pub(super) fn products(
+    tp: &mut TwoParty,
+    channel: &mut Channel,
+    ring: Ring,
+    chooser: Role,
+    numbers: &[u64],
+    vectors: &[u64],
+    width: usize,
+) -> Result<Vec<u64>, MpcError> {
+    let mut out = Vec::with_capacity(numbers.len() * width);
+    for (start, len) in chunks(numbers.len(), chunk_len(ring, width)) {
+        if tp.role == chooser {
+            out.extend(choose(tp, channel, ring, &numbers[start..start + len], width)?);
+        } else {
+            out.extend(offer(tp, channel, ring, &vectors[start * width..(start + len) * width], width)?);
+        }
+    }
+    Ok(out)
+}
+
+fn choose(tp: &mut TwoParty, channel: &mut Channel, ring: Ring, numbers: &[u64], width: usize) -> Result<Vec<u64>, MpcError> {
+    let l = ring.bits() as usize;
+    let n = numbers.len() * width;
+    let (random, pads) = tp.receiver.random(channel, numbers.len() * l)?;
+    let mask: Vec<u64> =
+        (0..numbers.len()).map(|i| (0..l).fold(0, |acc, b| acc | super::bit(&random, i * l + b) << b)).collect();
+    let up: Vec<u64> = numbers.iter().zip(&mask).map(|(&x, &c)| x ^ c).collect();
+    channel.send(CHOICES, ring.pack(&up))?;
+    let bytes = channel.recv(CORRECTION, down_bytes(ring, n))?;
+    let mut rest = bytes.as_slice();
+    let mut out = vec![0u64; n];
+    for (b, level) in levels(ring).enumerate() {
+        let (head, tail) = rest.split_at(level.packed_len(n));
+        rest = tail;
+        let down = level.unpack(head, n)?;
+        for (i, &x) in numbers.iter().enumerate() {
+            let words = pad_words(pads[i * l + b], width);
+            for (j, &w) in words.iter().enumerate() {
+                let share = level.reduce(corrected(w, x >> b & 1, down[i * width + j]));
+                out[i * width + j] = ring.reduce(out[i * width + j].wrapping_add(share << b));
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn offer(tp: &mut TwoParty, channel: &mut Channel, ring: Ring, vectors: &[u64], width: usize) -> Result<Vec<u64>, MpcError> {
+    let l = ring.bits() as usize;
+    let count = vectors.len() / width;
+    let pads = tp.sender.random(channel, count * l)?;
+    let swaps = ring.unpack(&channel.recv(CHOICES, ring.packed_len(count))?, count)?;
+    let mut out = vec![0u64; vectors.len()];
+    let mut message = Vec::with_capacity(down_bytes(ring, vectors.len()));
+    for (b, level) in levels(ring).enumerate() {
+        let mut down = Vec::with_capacity(vectors.len());
+        for (i, vector) in vectors.chunks_exact(width).enumerate() {
+            let swap = (swaps[i] >> b & 1) as usize;
+            let pair = pads[i * l + b];
+            let (zero, one) = (pad_words(pair[swap], width), pad_words(pair[1 - swap], width));
+            for (j, &v) in vector.iter().enumerate() {
+                down.push(correct(level, v, zero[j], one[j]));
+                out[i * width + j] = ring.reduce(out[i * width + j].wrapping_sub(level.reduce(zero[j]) << b));
+            }
+        }
+        level.pack_into(&mut message, &down);
+    }
+    channel.send(CORRECTION, message)?;
+    Ok(out)
+}
+
+/// One word per vector element from a pad: the pad itself for up to two, a stream seeded by it for more.
+fn pad_words(pad: u128, width: usize) -> Vec<u64> {
+    if width <= 2 {
+        return [pad as u64, (pad >> 64) as u64][..width].to_vec();
+    }
+    let mut words = vec![0; width];
+    Prg::from_seed(pad.to_le_bytes()).fill_u64(&mut words);
+    words
+}
