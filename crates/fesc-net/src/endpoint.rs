@@ -18,6 +18,9 @@ use crate::{Channel, Config, Fingerprint, Identity, NetError, tls};
 /// Label of the TLS exporter value in the hello.
 const EXPORTER_LABEL: &[u8] = b"EXPORTER-fesc-net hello";
 
+/// How long a refused peer may take to hang up.
+const LEAVING: Duration = Duration::from_millis(200);
+
 /// How a server protects its connections.
 pub enum ServerSecurity {
     /// TLS 1.3 with this identity.
@@ -155,27 +158,11 @@ fn establish(
     let limit = config.connect_timeout;
     let now = Instant::now();
     let mut stream = Handshake { socket, until: now.checked_add(limit).unwrap_or(now) };
-    stream.socket.set_nodelay(true).map_err(system("setting socket options"))?;
-    let connection = match connection {
-        None => {
-            exchange_hello(&mut stream, role, session, [0; 32], limit)?;
-            None
-        }
-        Some(mut connection) => {
-            // On a refusal this also sends the alert that tells the peer why.
-            connection.complete_io(&mut stream).map_err(|e| explain(e, limit))?;
-            let binding = connection
-                .export_keying_material([0; 32], EXPORTER_LABEL, None)
-                .map_err(|source| NetError::Tls { during: "binding the hello", source })?;
-            match &mut connection {
-                Connection::Client(c) => {
-                    exchange_hello(&mut rustls::Stream::new(c, &mut stream), role, session, binding, limit)?;
-                }
-                Connection::Server(c) => {
-                    exchange_hello(&mut rustls::Stream::new(c, &mut stream), role, session, binding, limit)?;
-                }
-            }
-            Some(connection)
+    let connection = match shake_hands(&mut stream, connection, role, session, limit) {
+        Ok(connection) => connection,
+        Err(error) => {
+            stream.leave();
+            return Err(error);
         }
     };
     let socket = stream.socket;
@@ -191,6 +178,35 @@ fn establish(
         }
     };
     Channel::after_hello(source, sink, config, HELLO_BYTES as u64)
+}
+
+/// TLS, if there is any, and the hello.
+fn shake_hands(
+    stream: &mut Handshake,
+    connection: Option<Connection>,
+    role: Role,
+    session: &[u8; 32],
+    limit: Duration,
+) -> Result<Option<Connection>, NetError> {
+    stream.socket.set_nodelay(true).map_err(system("setting socket options"))?;
+    let Some(mut connection) = connection else {
+        exchange_hello(stream, role, session, [0; 32], limit)?;
+        return Ok(None);
+    };
+    // On a refusal this also sends the alert that tells the peer why.
+    connection.complete_io(stream).map_err(|e| explain(e, limit))?;
+    let binding = connection
+        .export_keying_material([0; 32], EXPORTER_LABEL, None)
+        .map_err(|source| NetError::Tls { during: "binding the hello", source })?;
+    match &mut connection {
+        Connection::Client(c) => {
+            exchange_hello(&mut rustls::Stream::new(c, stream), role, session, binding, limit)?;
+        }
+        Connection::Server(c) => {
+            exchange_hello(&mut rustls::Stream::new(c, stream), role, session, binding, limit)?;
+        }
+    }
+    Ok(Some(connection))
 }
 
 fn exchange_hello(
@@ -263,6 +279,15 @@ impl Handshake {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(at_least(left)) }
     }
+
+    /// Ends a refused connection. Closing a socket with unread bytes is a reset, which can overtake the alert or the hello
+    /// that tells the peer why; so read what is still on the way, for a moment.
+    fn leave(mut self) {
+        let _ = self.socket.shutdown(Shutdown::Write);
+        self.until = Instant::now() + LEAVING;
+        let mut rest = [0; 4096];
+        while let Ok(1..) = self.read(&mut rest) {}
+    }
 }
 
 impl Read for Handshake {
@@ -276,6 +301,11 @@ impl Write for Handshake {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.socket.set_write_timeout(Some(self.left()?))?;
         self.socket.write(bytes)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.socket.set_write_timeout(Some(self.left()?))?;
+        self.socket.write_vectored(slices)
     }
 
     fn flush(&mut self) -> io::Result<()> {

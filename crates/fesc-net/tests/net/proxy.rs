@@ -13,6 +13,7 @@ pub enum Fault {
     Truncate,
     TruncateAndStall,
     Repeat,
+    /// When no other frame follows, the frame is lost.
     SwapWithNext,
     FlipHeaderBit(usize),
     Garbage,
@@ -121,7 +122,6 @@ fn forward_frames(mut from: TcpStream, mut to: TcpStream, (fault, at): (Fault, u
             break;
         }
     }
-    let _ = to.write_all(&held.unwrap_or_default());
     let _ = to.shutdown(Shutdown::Write);
 }
 

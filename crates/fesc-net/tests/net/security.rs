@@ -44,7 +44,8 @@ fn a_wrong_pin_is_refused_and_both_fingerprints_are_shown() {
     let (c, s) = handshake(server, ClientSecurity::Tls(other));
     let error = refused(c);
     assert!(matches!(error, NetError::WrongPin { expected, got } if expected == other && got == shown), "{error}");
-    assert!(matches!(refused(s), NetError::Tls { .. }));
+    let error = refused(s);
+    assert!(matches!(error, NetError::Tls { .. }), "{error}");
 }
 
 #[test]
