@@ -90,6 +90,58 @@ fn refusals() {
     assert!(matches!(bad(&steep, 16, 16, 32, 11, 13), ApproxError::CoefficientRange { piece: 1, power: 1, .. }));
 }
 
+/// The protocol on real shares: every result is one of the twin's, and the final truncation is unbiased.
+#[test]
+fn shares_give_what_the_twin_says() {
+    let form = Piecewise { knots: vec![-3.0, 2.0], pieces: vec![[0.0; 3], [0.3, 0.21, 0.037], [0.0, 1.0, 0.0]] };
+    let f = FixedPiecewise::new(&form, ring(48), 16, 16, 36, 11, 13).unwrap();
+    let (r, cmp) = (f.ring(), ring(f.cmp_bits()));
+    let mut prg = fesc_ring::Prg::from_seed([9; 16]);
+    let (mut bias, trials) = (0.0, 40_000);
+    for i in 0..trials {
+        let x = r.from_signed((i - trials / 2) * 17);
+        let x0 = prg.next_u64() & r.mask();
+        let x1 = r.sub(x, x0);
+        // Truncate-reduce: one ulp added by one party, each shifts its share.
+        let s = f.cmp_shift();
+        let reduced = cmp.reduce((r.add(x0, 1 << s) >> s) + (x1 >> s));
+        let j = reduced != cmp.reduce(trunc(r, x, s, false));
+        let y = f.sum(x, j);
+        // Known-sign truncation: offset and one ulp, wrap bit from the top bits.
+        let t = f.trunc_bits();
+        let y0 = prg.next_u64() & r.mask();
+        let y1 = r.sub(r.add(y, (1 << 46) + (1 << t)), y0);
+        let wrap = (y0 >> 47) | (y1 >> 47);
+        let got = r.sub((y0 >> t) + (y1 >> t), (wrap << (48 - t)) + (1 << (46 - t)));
+        assert!([false, true].map(|c| f.eval_jitter(x, j, c)).contains(&got), "x = {x}");
+        bias += r.to_signed(got) as f64 - (r.to_signed(y) as f64 + 1.0) / f64::from(t).exp2();
+    }
+    // The standard deviation of the mean is at most 0.5 / 200.
+    assert!((bias / trials as f64).abs() < 0.012, "{}", bias / trials as f64);
+}
+
+/// What rounding takes from the square goes into the line: an error of at most rest (b - a)^2 / 8, not rest b^2.
+#[test]
+fn coarse_squares_are_made_good() {
+    let form = Piecewise { knots: vec![6.0, 8.0], pieces: vec![[0.0; 3], [1.0, 0.5, 0.0307], [0.0, 1.0, 0.0]] };
+    let f = FixedPiecewise::new(&form, ring(48), 16, 16, 36, 11, 13).unwrap();
+    let rest = 0.5 / 16.0;
+    for i in 0..=200 {
+        let x = 6.0 + f64::from(i) / 100.0;
+        let error = (f.eval_piece(1, x) - poly2(&form.pieces[1], x)).abs();
+        assert!(error <= rest * (2.0f64 + 1.0 / 32.0).powi(2) / 8.0 + 1e-4, "{x}: {error}");
+    }
+}
+
+#[test]
+fn promised_limits_narrow_the_range() {
+    let plan = Plan { ring: ring(48), in_frac: 16, out_frac: 16, sum_frac: 42, cmp_shift: 11, cmp_bits: 13 };
+    assert!(matches!(FixedPiecewise::with_plan(&vee(), &plan, None), Err(ApproxError::Overflow { .. })));
+    let f = FixedPiecewise::with_plan(&vee(), &plan, Some((-8.0, 8.0))).unwrap();
+    assert_eq!(f.input_range(), (-8.0, 8.0));
+    assert!(FixedPiecewise::with_plan(&vee(), &plan, Some((1.0, -1.0))).is_err());
+}
+
 proptest! {
     /// Away from the zones the integer result is within one output ulp of the rounded real form.
     #[test]

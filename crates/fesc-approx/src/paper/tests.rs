@@ -1,0 +1,169 @@
+#![allow(clippy::unwrap_used)]
+
+use super::even::{EvenResidual, Residual};
+use super::mmexp::MinimaxExp;
+use super::nerms::NeRms;
+use super::*;
+use fesc_ring::Prg;
+
+fn close(got: f64, want: f64, digits: f64) -> bool {
+    (got - want).abs() <= digits
+}
+
+/// The error has its full size, with alternating sign, at one point more than there are coefficients.
+fn equioscillates(reference: &[f64], coeffs: usize, error: f64, at: impl Fn(f64) -> f64) {
+    assert_eq!(reference.len(), coeffs + 1);
+    let e: Vec<f64> = reference.iter().map(|&x| at(x)).collect();
+    assert!(e.windows(2).all(|w| w[0] * w[1] < 0.0), "{e:?}");
+    assert!(e.iter().all(|e| (e.abs() / error - 1.0).abs() < 1e-4), "{e:?} {error}");
+}
+
+#[test]
+fn even_residual_errors() {
+    let table = [
+        (Residual::Silu, [(2, 0.154, 5e-4), (4, 0.035, 5e-4), (6, 0.008, 5e-4)], 0.072),
+        (Residual::Softplus, [(2, 0.059, 5e-4), (4, 0.009, 5e-4), (6, 0.0016, 5e-5)], 0.018),
+    ];
+    for (function, rows, jump) in table {
+        for (degree, want, digits) in rows {
+            let f = EvenResidual::paper(function, degree).unwrap();
+            assert!(close(f.inner_error, want, digits), "{function:?} D{degree}: {}", f.inner_error);
+            assert!(close(f.tail_jump(), jump, 5e-4));
+            let residual = |u: f64| f.eval_f64(-u.sqrt() * (1.0 - 1e-15)) - function.exact(-u.sqrt());
+            equioscillates(&f.reference, degree / 2 + 1, f.inner_error, residual);
+            // The whole error is the larger of the two: from degree four on, the jump.
+            let whole =
+                (-80_000..80_000).map(|i| f64::from(i) / 1e4).map(|x| (f.eval_f64(x) - function.exact(x)).abs());
+            let whole = whole.fold(0.0, f64::max);
+            assert!(close(whole, f.inner_error.max(f.tail_jump()), 2e-4), "{function:?} D{degree}: {whole}");
+        }
+    }
+}
+
+#[test]
+fn exp_errors_and_value_at_zero() {
+    for (degree, want, digits, zero) in
+        [(2, 0.147, 5e-4, 0.853), (4, 0.0203, 5e-5, 0.9797), (6, 0.0016, 5e-5, 0.9984), (8, 8e-5, 5e-6, 0.99992)]
+    {
+        let f = MinimaxExp::paper(degree).unwrap();
+        assert!(close(f.inner_error, want, digits), "D{degree}: {}", f.inner_error);
+        assert!(close(f.at_zero(), zero, 5e-4) && close(f.at_zero(), 1.0 - f.inner_error, 1e-9), "{}", f.at_zero());
+        equioscillates(&f.reference, degree + 1, f.inner_error, |z| f.eval_f64(z) - z.exp());
+    }
+    let errors: Vec<f64> = (2..=8).map(|d| MinimaxExp::paper(d).unwrap().inner_error).collect();
+    assert!(errors.windows(2).all(|w| w[1] < 0.5 * w[0]), "{errors:?}");
+    // Why it must not be multiplied up over a document.
+    assert!(MinimaxExp::paper(4).unwrap().at_zero().powi(2048) < 1e-18);
+}
+
+#[test]
+fn nerms_errors_at_ratio_two() {
+    for (steps, want, digits) in [(0, 0.1756, 5e-4), (1, 0.044, 5e-4), (2, 2.8e-3, 1e-4), (3, 1.2e-5, 1e-6)] {
+        let f = NeRms::calibrate(0.01, 2.56, 8, steps).unwrap();
+        assert_eq!((f.boundaries.len(), f.initialisers.len()), (7, 8));
+        assert!(close(f.relative_error(), want, digits), "N{steps}: {}", f.relative_error());
+    }
+}
+
+#[test]
+fn even_twin_follows_the_form() {
+    let mut prg = Prg::from_seed([1; 16]);
+    for plan in [PaperPlan::DEFAULT, PaperPlan::paper().unwrap()] {
+        let one = f64::from(plan.frac).exp2();
+        let zone = (f64::from(plan.cmp_shift) - f64::from(plan.frac)).exp2();
+        for function in [Residual::Silu, Residual::Softplus] {
+            for degree in [2, 4, 6] {
+                let f = EvenResidual::paper(function, degree).unwrap();
+                let fixed = f.fixed(&plan).unwrap();
+                println!(
+                    "even {} D{degree} e {} bound {:.2e}",
+                    plan.ring.bits(),
+                    fixed.square_trunc(),
+                    fixed.rounding_bound()
+                );
+                for i in -60_000..60_000 {
+                    let x = (f64::from(i) * 1e-4 * one).round();
+                    let got = fixed.eval(plan.ring.from_signed(x as i64), &mut || prg.next_u64() & 1 == 1);
+                    let got = plan.ring.to_signed(got) as f64 / one;
+                    let real = x / one;
+                    if (real.abs() - 4.0).abs() > zone {
+                        assert!((got - f.eval_f64(real)).abs() <= fixed.rounding_bound(), "D{degree} at {real}: {got}");
+                    }
+                }
+                // Far outside the polynomial is garbage, and the mux removes all of it.
+                for far in [10.0, 60.0, 115.0] {
+                    let eval =
+                        |x: f64| plan.ring.to_signed(fixed.eval(plan.ring.from_signed((x * one) as i64), &mut || true));
+                    if far < plan.limit() {
+                        assert_eq!((eval(-far), eval(far)), (0, (far * one) as i64), "{far}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn exp_twin_follows_the_form() {
+    let mut prg = Prg::from_seed([2; 16]);
+    let wide = PaperPlan { cmp_shift: 11, cmp_bits: 37, ..PaperPlan::DEFAULT };
+    for plan in [wide, PaperPlan::paper().unwrap()] {
+        let one = f64::from(plan.frac).exp2();
+        for degree in 2..=8 {
+            let f = MinimaxExp::paper(degree).unwrap();
+            // The paper's 44 bits leave less room for scaling, so its bound grows with the degree; it still holds.
+            let fixed = f.fixed(&plan).unwrap();
+            let bound = fixed.rounding_bound();
+            assert!(plan.ring.bits() == 44 || bound < 2e-4, "D{degree}: {bound}");
+            for i in 0..90_000 {
+                let z = -(f64::from(i) * 1e-4 * one).round();
+                let got = fixed.eval(plan.ring.from_signed(z as i64), &mut || prg.next_u64() & 1 == 1);
+                let got = plan.ring.to_signed(got) as f64 / one;
+                let real = z / one;
+                if (real + 8.0).abs() > 1.0 / 32.0 {
+                    assert!((got - f.eval_f64(real)).abs() <= bound, "D{degree} at {real}: {got} {}", f.eval_f64(real));
+                }
+            }
+            let end = -(1i64 << (plan.ring.bits() - 1));
+            assert_eq!(fixed.eval(plan.ring.from_signed(end), &mut || false), 0);
+        }
+    }
+}
+
+#[test]
+fn nerms_twin_follows_the_form() {
+    let mut prg = Prg::from_seed([4; 16]);
+    for (v_min, v_frac, shift) in [(1.0 / 128.0, 20, 7), (1e-5, 30, 8), (0.5, 16, 9)] {
+        for steps in 1..=3 {
+            let f = NeRms::calibrate(v_min, v_min * 256.0, 8, steps).unwrap();
+            let fixed = f.fixed(RING48, v_frac, shift, 48 - shift).unwrap();
+            let one = f64::from(v_frac).exp2();
+            let mut worst: f64 = 0.0;
+            for i in 0..=50_000 {
+                let v = (v_min * 256f64.powf(f64::from(i) / 5e4) * one).round();
+                let y = fixed.eval(v as u64, &mut || prg.next_u64() & 1 == 1);
+                let y = RING48.to_signed(y) as f64 / f64::from(fixed.y_frac()).exp2();
+                worst = worst.max((y * (v / one).sqrt() - 1.0).abs());
+            }
+            // Jitter at the bucket edges and rounding: a few percent of the error, and 1e-4.
+            assert!(worst <= 1.08 * f.relative_error() + 1e-4, "N{steps}: {worst} {}", f.relative_error());
+        }
+    }
+}
+
+#[test]
+fn refusals() {
+    assert!(EvenResidual::fit(Residual::Silu, 3, 4.0).is_err());
+    assert!(EvenResidual::fit(Residual::Silu, 4, -1.0).is_err());
+    assert!(MinimaxExp::fit(0, 8.0).is_err() && MinimaxExp::fit(4, f64::NAN).is_err());
+    assert!(NeRms::calibrate(1.0, 1.0, 8, 1).is_err() && NeRms::calibrate(0.1, 1.0, 1, 1).is_err());
+    let narrow = PaperPlan { ring: Ring::new(32).unwrap(), cmp_bits: 13, ..PaperPlan::DEFAULT };
+    let d4 = EvenResidual::paper(Residual::Silu, 4).unwrap();
+    assert!(matches!(d4.fixed(&narrow), Err(ApproxError::Overflow { .. })));
+    let tight = PaperPlan { cmp_bits: 8, ..PaperPlan::DEFAULT };
+    assert!(matches!(d4.fixed(&tight), Err(ApproxError::ThresholdRange { .. })));
+    let wide = PaperPlan { cmp_bits: 40, ..PaperPlan::DEFAULT };
+    assert!(matches!(d4.fixed(&wide), Err(ApproxError::CompareWidth { .. })));
+    let f = NeRms::calibrate(1e-5, 1e-3, 8, 1).unwrap();
+    assert!(f.fixed(RING48, 20, 11, 13).is_err());
+}
