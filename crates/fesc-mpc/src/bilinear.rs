@@ -1,7 +1,8 @@
 //! The bilinear products of a bundle on plain ring vectors: one implementation for the ideal functionality, the
 //! online step and the plaintext twin.
 
-use fesc_ring::Ring;
+use fesc_ring::gemm::{Update, gemm_par};
+use fesc_ring::{Ring, View};
 
 use crate::correlation::{Bundle, Product};
 
@@ -34,7 +35,10 @@ pub(crate) fn apply(bundle: &Bundle, product: Product, left: &[u64], right: &[u6
             if rows * cols * n > 0 {
                 let lefts = left.chunks_exact(rows * cols);
                 for ((x, y), z) in lefts.zip(right.chunks_exact(cols * n)).zip(out.chunks_exact_mut(rows * n)) {
-                    matmul(ring, (rows, cols, n), x, y, z);
+                    if let (Ok(x), Ok(y)) = (View::new(x, rows, cols), View::new(y, cols, n)) {
+                        // Shapes fit by construction: the chunks have exactly these sizes.
+                        let _ = gemm_par(ring, x, y, z, Update::Set);
+                    }
                 }
             }
             out
@@ -44,16 +48,4 @@ pub(crate) fn apply(bundle: &Bundle, product: Product, left: &[u64], right: &[u6
 
 fn inner(ring: Ring, x: &[u64], y: &[u64]) -> u64 {
     ring.reduce(x.iter().zip(y).fold(0u64, |acc, (&a, &b)| acc.wrapping_add(a.wrapping_mul(b))))
-}
-
-fn matmul(ring: Ring, (m, k, n): (usize, usize, usize), x: &[u64], y: &[u64], z: &mut [u64]) {
-    for i in 0..m {
-        for j in 0..k {
-            let s = x[i * k + j];
-            for (out, &v) in z[i * n..(i + 1) * n].iter_mut().zip(&y[j * n..(j + 1) * n]) {
-                *out = out.wrapping_add(s.wrapping_mul(v));
-            }
-        }
-    }
-    z.iter_mut().for_each(|v| *v = ring.reduce(*v));
 }

@@ -167,6 +167,26 @@ impl SharedBits {
         &self.words
     }
 
+    /// `[b xor b']`.
+    pub fn xor(&self, other: &Self) -> Result<Self, MpcError> {
+        check_len("length of the second bit vector", self.len, other.len)?;
+        Ok(Self { len: self.len, words: self.words.iter().zip(&other.words).map(|(a, b)| a ^ b).collect() })
+    }
+
+    /// One vector of bits after the other.
+    pub fn concat(parts: &[&Self]) -> Self {
+        let len = parts.iter().map(|p| p.len).sum();
+        let mut words = vec![0u64; words_for(len)];
+        let mut at = 0;
+        for part in parts {
+            for i in 0..part.len {
+                words[(at + i) / 64] |= (part.words[i / 64] >> (i % 64) & 1) << ((at + i) % 64);
+            }
+            at += part.len;
+        }
+        Self { len, words }
+    }
+
     /// The share of the negated bits.
     pub fn not(&self, role: Role) -> Self {
         let flip = role.at_p0(u64::MAX);

@@ -7,7 +7,7 @@ use fesc_ring::Ring;
 
 use super::{Compare, Mux, Sender, Thresholds};
 use crate::error::{MpcError, check_len, check_range};
-use crate::{Ledger, Party, Shared};
+use crate::{Ledger, Party, Shared, SharedBits};
 
 /// Arg-max of each of `rows` rows of `columns` values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl ArgMax {
             let bits = self.compare(pairs)?.run(party, &lead, Thresholds::Same(&[0]))?;
             let wins = bits.first().ok_or(MpcError::Shape { what: "comparison bits", expected: 1, got: 0 })?;
             // The same bit selects value and index; each use has its own daBit.
-            let both = repeat_bits(wins)?;
+            let both = SharedBits::concat(&[wins, wins]);
             let moves = Shared::concat(&[&lead, &right_index.sub(&left_index)?])?;
             let moved = self.mux(pairs).run(party, &both, &moves)?;
             let n = self.rows * pairs;
@@ -73,17 +73,6 @@ impl ArgMax {
         }
         Ok(index)
     }
-}
-
-/// The bits twice, one run after the other.
-fn repeat_bits(bits: &crate::SharedBits) -> Result<crate::SharedBits, MpcError> {
-    let n = bits.len();
-    let mut words = vec![0u64; (2 * n).div_ceil(64)];
-    for i in 0..2 * n {
-        let j = i % n;
-        words[i / 64] |= (bits.words()[j / 64] >> (j % 64) & 1) << (i % 64);
-    }
-    crate::SharedBits::new(2 * n, words)
 }
 
 /// Puts `extra` columns (0 or 1) behind `columns` columns of each row.

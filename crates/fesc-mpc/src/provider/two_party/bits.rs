@@ -56,9 +56,7 @@ pub(super) fn triples(tp: &mut TwoParty, channel: &mut Channel, shape: &BitTripl
             let b = ots.choices[w];
             let (sent, received) = (&ots.sent[64 * w..64 * (w + 1)], &ots.received[64 * w..64 * (w + 1)]);
             for j in 0..shape.width {
-                let pick = |f: &dyn Fn(usize) -> u128| {
-                    (0..64).fold(0u64, |acc, i| acc | ((f(i) >> j) as u64 & 1) << i)
-                };
+                let pick = |f: &dyn Fn(usize) -> u128| (0..64).fold(0u64, |acc, i| acc | ((f(i) >> j) as u64 & 1) << i);
                 let a = pick(&|i| sent[i][0] ^ sent[i][1]);
                 let own = pick(&|i| sent[i][0] ^ received[i]);
                 fields[BitTriples::operand(j)][start + w] = a;
@@ -70,7 +68,12 @@ pub(super) fn triples(tp: &mut TwoParty, channel: &mut Channel, shape: &BitTripl
 }
 
 /// Bit products: P0 is the OT sender with its random bits `u`, P1's choices are `v`.
-pub(super) fn products(tp: &mut TwoParty, channel: &mut Channel, ring: Ring, words: usize) -> Result<Material, MpcError> {
+pub(super) fn products(
+    tp: &mut TwoParty,
+    channel: &mut Channel,
+    ring: Ring,
+    words: usize,
+) -> Result<Material, MpcError> {
     let mut bits = Vec::with_capacity(words);
     let mut shares = Vec::with_capacity(64 * words);
     for (_, len) in chunks(words, CHUNK / 64) {

@@ -143,7 +143,13 @@ pub(super) fn products(
     Ok(out)
 }
 
-fn choose(tp: &mut TwoParty, channel: &mut Channel, ring: Ring, numbers: &[u64], width: usize) -> Result<Vec<u64>, MpcError> {
+fn choose(
+    tp: &mut TwoParty,
+    channel: &mut Channel,
+    ring: Ring,
+    numbers: &[u64],
+    width: usize,
+) -> Result<Vec<u64>, MpcError> {
     let l = ring.bits() as usize;
     let n = numbers.len() * width;
     let (random, pads) = tp.receiver.random(channel, numbers.len() * l)?;
@@ -169,7 +175,13 @@ fn choose(tp: &mut TwoParty, channel: &mut Channel, ring: Ring, numbers: &[u64],
     Ok(out)
 }
 
-fn offer(tp: &mut TwoParty, channel: &mut Channel, ring: Ring, vectors: &[u64], width: usize) -> Result<Vec<u64>, MpcError> {
+fn offer(
+    tp: &mut TwoParty,
+    channel: &mut Channel,
+    ring: Ring,
+    vectors: &[u64],
+    width: usize,
+) -> Result<Vec<u64>, MpcError> {
     let l = ring.bits() as usize;
     let count = vectors.len() / width;
     let pads = tp.sender.random(channel, count * l)?;

@@ -1,0 +1,184 @@
+//! Inverse square roots: a start chosen by bucket bits, then Newton's `y (3 - v y^2) / 2`.
+//!
+//! Ours ([`Rsqrt`]) starts from a line per bucket; the paper's NeRMS ([`NeRms`]) from a constant, with its square from the
+//! same bits. All products of all steps belong to one bundle: `v` is opened once.
+
+use fesc_approx::paper::nerms::NeRmsFixed;
+use fesc_approx::rsqrt::Rsqrt as Form;
+use fesc_ring::Ring;
+
+use super::{Activation, Piecewise, steps};
+use crate::correlation::{Bundle, Product};
+use crate::protocol::{BitToArithmetic, Compare, Convert, Opened, Sender, Thresholds};
+use crate::{Ledger, MpcError, Party, Request, Shared, SharedBits};
+
+/// Our inverse square root on shares; the twin is `Rsqrt::eval`.
+#[derive(Debug, Clone)]
+pub struct Rsqrt {
+    form: Form,
+}
+
+impl Rsqrt {
+    /// From a fixed-point form.
+    pub fn new(form: Form) -> Self {
+        Self { form }
+    }
+
+    /// Mask 0 is `v`; step `s` has `y`, `t`, `3 - w` at `1 + 3 s ..` and the products `v y`, `t y`, `y (3 - w)`.
+    fn bundle(&self, count: usize) -> Bundle {
+        let products = (0..self.form.steps() as usize).flat_map(|s| {
+            let y = 1 + 3 * s;
+            [Product::Hadamard(0, y), Product::Hadamard(y + 1, y), Product::Hadamard(y, y + 2)]
+        });
+        let masks = vec![(count, 1); 1 + 3 * self.form.steps() as usize];
+        Bundle { ring: self.ring(), batch: 1, masks, products: products.collect() }
+    }
+}
+
+impl Activation for Rsqrt {
+    fn ring(&self) -> Ring {
+        self.form.start().ring()
+    }
+
+    fn declare(&self, count: usize, ledger: &mut Ledger) -> Result<(), MpcError> {
+        Piecewise::new(self.form.start()).declare(count, ledger)?;
+        let bundle = self.bundle(count);
+        ledger.need(Request::Bundle(bundle.clone()));
+        for s in 0..self.form.steps() as usize {
+            let y = 1 + 3 * s;
+            let opened: [&[usize]; 3] = [if s == 0 { &[0, 1] } else { &[y] }, &[y + 1], &[y + 2]];
+            for (which, shift) in opened.into_iter().zip(self.form.shifts()) {
+                Opened::declare_open(&bundle, which, ledger);
+                steps::declare_round(self.ring(), shift, count, ledger)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&self, party: &mut Party, v: &Shared) -> Result<Shared, MpcError> {
+        let (ring, role, [by_t, by_w, by_y]) = (self.ring(), party.role(), self.form.shifts());
+        let mut y = Piecewise::new(self.form.start()).run(party, v)?;
+        let mut opened = Opened::start(party, &self.bundle(v.len()))?;
+        for s in 0..self.form.steps() as usize {
+            let at = 1 + 3 * s;
+            if s == 0 {
+                opened.open(party, &[(0, v), (1, &y)])?
+            } else {
+                opened.open(party, &[(at, &y)])?
+            }
+            let t = steps::round(party, &opened.product(3 * s)?, by_t)?;
+            opened.open(party, &[(at + 1, &t)])?;
+            let w = steps::round(party, &opened.product(3 * s + 1)?, by_w)?;
+            let rest = three_minus(ring, role, &w, self.form.w_frac());
+            opened.open(party, &[(at + 2, &rest)])?;
+            y = steps::round(party, &opened.product(3 * s + 2)?, by_y)?;
+        }
+        Ok(y)
+    }
+}
+
+/// The paper's NeRMS on shares (section "Split Inverse-RMS Normalization"); the twin is `NeRmsFixed::eval`.
+#[derive(Debug, Clone)]
+pub struct NeRms {
+    form: NeRmsFixed,
+}
+
+impl NeRms {
+    /// From a fixed-point form.
+    pub fn new(form: NeRmsFixed) -> Self {
+        Self { form }
+    }
+
+    /// Mask 0 is `v`; step `i` has `s`, `y`, `3 - w` at `1 + 3 i ..`, the products `v s`, `y (3 - w)` and, but for the first
+    /// step, before them the square of `y` that gives `s`.
+    fn bundle(&self, count: usize) -> Bundle {
+        let mut products = Vec::new();
+        for i in 0..self.form.steps() as usize {
+            let s = 1 + 3 * i;
+            if i > 0 {
+                products.push(Product::Hadamard(s + 1, s + 1));
+            }
+            products.extend([Product::Hadamard(0, s), Product::Hadamard(s + 1, s + 2)]);
+        }
+        let masks = vec![(count, 1); 1 + 3 * self.form.steps() as usize];
+        Bundle { ring: self.ring(), batch: 1, masks, products }
+    }
+
+    fn comparison(&self, count: usize) -> Result<(Convert, Compare, BitToArithmetic), MpcError> {
+        let t = self.form.start();
+        let k = t.thresholds().len();
+        let reduce = Convert::reduce(t.ring(), t.cmp_bits(), t.cmp_shift(), count)?;
+        let compare = Compare::new(Ring::new(t.cmp_bits())?, count, k, Sender::Split)?;
+        Ok((reduce, compare, BitToArithmetic { ring: t.ring(), count: k * count }))
+    }
+}
+
+impl Activation for NeRms {
+    fn ring(&self) -> Ring {
+        self.form.start().ring()
+    }
+
+    fn declare(&self, count: usize, ledger: &mut Ledger) -> Result<(), MpcError> {
+        let (_, compare, lift) = self.comparison(count)?;
+        compare.declare(ledger);
+        lift.declare(ledger);
+        let bundle = self.bundle(count);
+        ledger.need(Request::Bundle(bundle.clone()));
+        let [by_w, by_y, by_s] = self.form.shifts();
+        for i in 0..self.form.steps() as usize {
+            let s = 1 + 3 * i;
+            if i == 0 {
+                Opened::declare_open(&bundle, &[0, 1, 2], ledger);
+            } else {
+                Opened::declare_open(&bundle, &[s + 1], ledger);
+                steps::declare_round(self.ring(), by_s, count, ledger)?;
+                Opened::declare_open(&bundle, &[s], ledger);
+            }
+            steps::declare_round(self.ring(), by_w, count, ledger)?;
+            Opened::declare_open(&bundle, &[s + 2], ledger);
+            steps::declare_round(self.ring(), by_y, count, ledger)?;
+        }
+        Ok(())
+    }
+
+    fn run(&self, party: &mut Party, v: &Shared) -> Result<Shared, MpcError> {
+        let (ring, role, n) = (self.ring(), party.role(), v.len());
+        let (reduce, compare, lift) = self.comparison(n)?;
+        let reduced = reduce.run(party, v)?;
+        let bits = compare.run(party, &reduced, Thresholds::Same(self.form.start().thresholds()))?;
+        let lifted = lift.run(party, &SharedBits::concat(&bits.iter().collect::<Vec<_>>()))?;
+        let table = |t: &fesc_approx::FixedPiecewise| {
+            let element = |i: usize| {
+                let terms = t.steps().iter().enumerate().map(|(k, s)| s[0].wrapping_mul(lifted.values()[k * n + i]));
+                terms.fold(role.at_p0(t.base()[0]), u64::wrapping_add)
+            };
+            Shared::new(ring, (0..n).map(element).collect())
+        };
+        let (mut y, mut square) = (table(self.form.start()), table(self.form.square()));
+        let mut opened = Opened::start(party, &self.bundle(n))?;
+        let [by_w, by_y, by_s] = self.form.shifts();
+        let mut product = 0;
+        for i in 0..self.form.steps() as usize {
+            let s = 1 + 3 * i;
+            if i == 0 {
+                opened.open(party, &[(0, v), (1, &square), (2, &y)])?;
+            } else {
+                opened.open(party, &[(s + 1, &y)])?;
+                square = steps::round(party, &opened.product(product)?, by_s)?;
+                opened.open(party, &[(s, &square)])?;
+                product += 1;
+            }
+            let w = steps::round(party, &opened.product(product)?, by_w)?;
+            let rest = three_minus(ring, role, &w, self.form.w_frac());
+            opened.open(party, &[(s + 2, &rest)])?;
+            y = steps::round(party, &opened.product(product + 1)?, by_y)?;
+            product += 2;
+        }
+        Ok(y)
+    }
+}
+
+/// `3 - w` at the scale of `w`.
+fn three_minus(ring: Ring, role: crate::Role, w: &Shared, frac: u32) -> Shared {
+    w.scale(ring.neg(1)).add_public(role, 3 << frac)
+}

@@ -1,0 +1,96 @@
+//! Threshold-shared piecewise polynomials (design 6.2): SiLU, softplus, exp.
+//!
+//! One comparison step for all `K` thresholds on the truncate-reduced input, one opened tensor for all pieces, one
+//! truncation. The masked input rides on the first message of the comparison, so an activation takes
+//! `4 + ceil(log2 D)` rounds (6 for SiLU). Pieces may be quadratic: that costs correlations, no online byte.
+
+use std::borrow::Cow;
+
+use fesc_approx::FixedPiecewise;
+use fesc_ring::Ring;
+
+use super::Activation;
+use crate::correlation::Select;
+use crate::correlation::select::field;
+use crate::error::check_len;
+use crate::protocol::{Compare, Convert, Selected, Sender, Thresholds, combine, tag};
+use crate::{Ledger, MpcError, Party, Request, Shared};
+
+/// A piecewise polynomial on shares; the twin is `FixedPiecewise::eval_jitter`.
+#[derive(Debug, Clone)]
+pub struct Piecewise<'a> {
+    table: Cow<'a, FixedPiecewise>,
+}
+
+impl<'a> Piecewise<'a> {
+    /// From a fixed-point table.
+    pub fn new(table: &'a FixedPiecewise) -> Self {
+        Self { table: Cow::Borrowed(table) }
+    }
+
+    /// From a table of its own.
+    pub fn owned(table: FixedPiecewise) -> Piecewise<'static> {
+        Piecewise { table: Cow::Owned(table) }
+    }
+
+    /// The table.
+    pub fn table(&self) -> &FixedPiecewise {
+        &self.table
+    }
+
+    fn steps(&self, count: usize) -> Result<(Convert, Compare, Select, Option<Convert>), MpcError> {
+        let t = &self.table;
+        let (ring, k) = (t.ring(), t.thresholds().len());
+        let reduce = Convert::reduce(ring, t.cmp_bits(), t.cmp_shift(), count)?;
+        let compare = Compare::new(Ring::new(t.cmp_bits())?, count, k, Sender::Split)?;
+        let select = Select { ring, count, thresholds: k, degree: t.degree().max(1) };
+        let truncate = match t.trunc_bits() {
+            0 => None,
+            shift => Some(Convert::truncate(ring, shift, count)?),
+        };
+        Ok((reduce, compare, select, truncate))
+    }
+}
+
+impl Activation for Piecewise<'_> {
+    fn ring(&self) -> Ring {
+        self.table.ring()
+    }
+
+    fn declare(&self, count: usize, ledger: &mut Ledger) -> Result<(), MpcError> {
+        let (_, compare, select, truncate) = self.steps(count)?;
+        let bits = 8 * select.thresholds * count.div_ceil(64);
+        ledger.need(Request::Select(select));
+        compare.declare_with(self.ring().packed_len(count), ledger);
+        ledger.exchange(bits, bits);
+        if let Some(truncate) = truncate {
+            truncate.declare(ledger);
+        }
+        Ok(())
+    }
+
+    fn run(&self, party: &mut Party, x: &Shared) -> Result<Shared, MpcError> {
+        let (table, ring, n) = (&*self.table, self.ring(), x.len());
+        check_len("ring width of an activation's input", ring.bits() as usize, x.ring().bits() as usize)?;
+        let (reduce, compare, shape, truncate) = self.steps(n)?;
+        let material = party.take(Request::Select(shape.clone()))?;
+
+        let mut hat: Vec<u64> =
+            x.values().iter().zip(material.ring(field::MASK)).map(|(&v, &r)| ring.sub(v, r)).collect();
+        let reduced = reduce.run(party, x)?;
+        let (bits, peer) = compare.run_with(party, &reduced, Thresholds::Same(table.thresholds()), &ring.pack(&hat))?;
+        ring.add_assign(&mut hat, &ring.unpack(&peer, n)?)?;
+
+        let words = bits.iter().flat_map(|b| b.words().iter().copied());
+        let masked: Vec<u64> = words.zip(material.ring(field::BITS)).map(|(b, &r)| b ^ r).collect();
+        let mut open = party.exchange_words(tag::SELECT, &masked)?;
+        open.iter_mut().zip(&masked).for_each(|(o, &m)| *o ^= m);
+
+        let selected = Selected { role: party.role(), shape: &shape, material: &material, hat: &hat, open_bits: &open };
+        let sum = Shared::new(ring, combine(&selected, x.values(), table.base(), table.steps()));
+        match truncate {
+            Some(truncate) => truncate.run(party, &sum),
+            None => Ok(sum),
+        }
+    }
+}
