@@ -193,3 +193,130 @@ fn failure_of(error: &io::Error, index: u32) -> Failure {
         kind => Failure::Os { index, kind },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Tag;
+    use crate::frame::FRAME_VERSION;
+    use std::sync::Mutex;
+
+    const STALL: Duration = Duration::from_secs(5);
+
+    /// What a sink was asked to do.
+    #[derive(Default)]
+    struct Log {
+        bytes: Vec<u8>,
+        /// Per write, the address (only compared, never followed) and the length of each slice.
+        writes: Vec<Vec<(usize, usize)>>,
+        finished: bool,
+        aborted: bool,
+    }
+
+    struct Recorder {
+        log: Arc<Mutex<Log>>,
+        at_most: usize,
+        error: Option<io::ErrorKind>,
+    }
+
+    impl Sink for Recorder {
+        fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+            if let Some(kind) = self.error {
+                return Err(kind.into());
+            }
+            let mut log = self.log.lock().unwrap();
+            log.writes.push(slices.iter().map(|s| (s.as_ptr() as usize, s.len())).collect());
+            let before = log.bytes.len();
+            log.bytes.extend(slices.iter().flat_map(|s| s.iter()).take(self.at_most));
+            Ok(log.bytes.len() - before)
+        }
+        fn finish(&mut self) -> io::Result<()> {
+            self.log.lock().unwrap().finished = true;
+            Ok(())
+        }
+        fn abort(&mut self) {
+            self.log.lock().unwrap().aborted = true;
+        }
+    }
+
+    fn frame(sequence: u32, payload: Vec<u8>) -> Frame {
+        let header = Header { tag: Tag(1), version: FRAME_VERSION, sequence, depth: 1, len: payload.len() as u32 };
+        Frame { header, payload, queued: Instant::now() }
+    }
+
+    /// Queues all frames first, then runs the writer until it ends.
+    fn run(
+        frames: Vec<Frame>,
+        at_most: usize,
+        error: Option<io::ErrorKind>,
+        profile: Profile,
+    ) -> (Log, Option<Failure>) {
+        let queue = Arc::new(Queue::new(usize::MAX));
+        for frame in frames {
+            queue.push(frame, STALL).unwrap();
+        }
+        queue.end(Instant::now() + STALL);
+        let log = Arc::new(Mutex::new(Log::default()));
+        let sink = Box::new(Recorder { log: Arc::clone(&log), at_most, error });
+        spawn(Arc::clone(&queue), Output::Stream(sink), profile, STALL).unwrap().join().unwrap();
+        let log = std::mem::take(&mut *log.lock().unwrap());
+        (log, queue.lost())
+    }
+
+    fn wire(frames: &[Frame]) -> Vec<u8> {
+        frames.iter().flat_map(|f| [f.header.encode().to_vec(), f.payload.clone()].concat()).collect()
+    }
+
+    #[test]
+    fn small_frames_leave_in_one_write() {
+        let frames: Vec<_> = (0..100).map(|i| frame(i, vec![i as u8; i as usize % 5])).collect();
+        let expected = wire(&frames);
+        let (log, lost) = run(frames, usize::MAX, None, Profile::NONE);
+        assert_eq!(log.writes.len(), 1);
+        assert_eq!(log.bytes, expected);
+        assert!(log.finished && !log.aborted && lost.is_none());
+    }
+
+    #[test]
+    fn a_large_payload_is_not_copied() {
+        let payload = vec![3; 1 << 20];
+        let at = payload.as_ptr() as usize;
+        let (log, _) = run(vec![frame(0, payload)], usize::MAX, None, Profile::NONE);
+        assert_eq!(log.writes.len(), 1);
+        assert_eq!(log.writes[0][1], (at, 1 << 20));
+    }
+
+    #[test]
+    fn short_writes_lose_nothing() {
+        let frames = || (0..9).map(|i| frame(i, vec![i as u8; 11 * i as usize])).collect::<Vec<_>>();
+        let (log, lost) = run(frames(), 7, None, Profile::NONE);
+        assert_eq!(log.bytes, wire(&frames()));
+        assert!(lost.is_none());
+    }
+
+    #[test]
+    fn shaped_frames_leave_in_pieces() {
+        let frames = || vec![frame(0, vec![5; 200_000]), frame(1, vec![])];
+        let (log, _) = run(frames(), usize::MAX, None, Profile::new(1_000_000_000_000, Duration::ZERO));
+        assert_eq!(log.bytes, wire(&frames()));
+        let sizes: Vec<usize> = log.writes.iter().map(|w| w.iter().map(|s| s.1).sum()).collect();
+        assert_eq!(sizes, [65_536, 65_536, 65_536, 200_016 - 3 * 65_536, 16]);
+    }
+
+    #[test]
+    fn errors_say_what_happened_to_the_peer() {
+        use io::ErrorKind as K;
+        for (kind, failure, aborts) in [
+            (K::WouldBlock, Failure::Stalled { index: 4 }, true),
+            (K::TimedOut, Failure::Stalled { index: 4 }, true),
+            (K::BrokenPipe, Failure::Gone { index: 4 }, false),
+            (K::ConnectionReset, Failure::Gone { index: 4 }, false),
+            (K::PermissionDenied, Failure::Os { index: 4, kind: K::PermissionDenied }, true),
+        ] {
+            let (log, lost) = run(vec![frame(4, vec![1])], usize::MAX, Some(kind), Profile::NONE);
+            assert_eq!(lost, Some(failure));
+            assert_eq!((log.finished, log.aborted), (false, aborts), "{kind:?}");
+        }
+    }
+}
