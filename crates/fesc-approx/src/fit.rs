@@ -86,19 +86,24 @@ impl Problem<'_> {
         let reach = last_true(tau + 1, last, free)?;
         // Rounded coefficients are a little worse, and not monotone in the length.
         (tau + 1..=reach).rev().find_map(|to| {
-            let (piece, error) = self.rounded(self.real(tau - 1), self.real(to));
+            let (piece, error) = self.rounded(self.real(tau - 1), self.real(to), target);
             let low = poly2(&piece, self.real(tau - 1)).min(poly2(&piece, self.real(to)));
             (error <= target && low >= self.least).then_some((to, piece))
         })
     }
 
-    /// The best piece with rounded coefficients on `[a, b]`, trying both neighbours of the leading one.
-    pub fn rounded(&self, a: f64, b: f64) -> ([f64; 3], f64) {
+    /// The best piece with rounded coefficients on `[a, b]`, trying both neighbours of the leading one, and its error. Gives up, with an
+    /// infinite error, as soon as the error must exceed `enough`.
+    pub fn rounded(&self, a: f64, b: f64, enough: f64) -> ([f64; 3], f64) {
         let best =
             |taken: &[f64; 3], powers: &[u32]| minimax(|x| (self.f)(x) - poly2(taken, x), self.weight, powers, a, b);
         let round = |c: f64, j: usize| (c / self.grids[j]).round() * self.grids[j];
         let linear = |mut c: [f64; 3]| {
-            c[1] = round(best(&c, &[0, 1]).coeffs[1], 1);
+            let line = best(&c, &[0, 1]);
+            if line.error > enough {
+                return (c, f64::INFINITY);
+            }
+            c[1] = round(line.coeffs[1], 1);
             c[0] = round(best(&c, &[0]).coeffs[0], 0);
             let error = best(&c, &[]).error;
             (c, error)

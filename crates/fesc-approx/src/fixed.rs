@@ -19,6 +19,7 @@
 use crate::error::ApproxError;
 use crate::piecewise::{Piecewise, poly2};
 use crate::plan::Plan;
+use crate::rounding::round_form;
 use crate::trunc::trunc;
 use fesc_ring::Ring;
 
@@ -65,46 +66,43 @@ impl FixedPiecewise {
     /// # Errors
     /// As [`Self::new`]; ranges are checked on the promised inputs only.
     pub fn with_plan(form: &Piecewise, plan: &Plan, limit: Option<(f64, f64)>) -> Result<Self, ApproxError> {
-        let Plan { ring, in_frac, out_frac, sum_frac, cmp_shift, cmp_bits } = *plan;
-        let l = ring.bits();
-        check_shape(form)?;
-        let width = ApproxError::CompareWidth { cmp_bits, cmp_shift, ring_bits: l };
-        if cmp_bits < 2 || l < 4 || u64::from(cmp_bits) + u64::from(cmp_shift) > u64::from(l) {
-            return Err(width);
+        check_plan(plan, form.degree())?;
+        let (taus, pieces) = round_form(form, plan, limit)?;
+        Self::from_integers(plan, &taus, pieces, limit)
+    }
+
+    /// The form with these thresholds (signed, ascending) and integer pieces: what a table holds. Same checks as [`Self::new`].
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn from_integers(
+        plan: &Plan,
+        taus: &[i64],
+        pieces: Vec<[i64; 3]>,
+        limit: Option<(f64, f64)>,
+    ) -> Result<Self, ApproxError> {
+        let Plan { ring, in_frac, out_frac, sum_frac, cmp_shift, .. } = *plan;
+        if pieces.len() != taus.len() + 1 {
+            return Err(ApproxError::PieceCount { knots: taus.len(), pieces: pieces.len() });
         }
-        let cmp = Ring::new(cmp_bits).map_err(|_| width)?;
-        let degree = form.degree();
-        let need = (degree as u64 * u64::from(in_frac)).max(out_frac.into()).min(u64::from(u32::MAX)) as u32;
-        if sum_frac < need || sum_frac - out_frac >= l - 2 || sum_frac >= 2 * l || in_frac >= 2 * l {
-            return Err(ApproxError::SumScale { sum_frac, degree, in_frac, out_frac, need });
+        let degree = (1..3).rev().find(|&j| pieces.iter().any(|p| p[j] != 0)).unwrap_or(0);
+        let cmp = check_plan(plan, degree)?;
+        if let Some(index) = taus.windows(2).position(|w| w[0] >= w[1]) {
+            return Err(ApproxError::KnotOrder { index, cmp_shift });
         }
-        let taus = thresholds(form, in_frac, cmp_shift, cmp_bits)?;
-        let mut range = input_range(&taus, cmp_shift, cmp_bits)?;
-        if let Some((low, high)) = limit {
-            let one = f64::from(in_frac).exp2();
-            range = (range.0.max((low * one).ceil() as i64), range.1.min((high * one).floor() as i64));
-            if range.0 > range.1 {
-                return Err(ApproxError::Parameter {
-                    what: "upper input limit",
-                    value: high,
-                    remedy: "leave some input",
-                });
+        let range = promised_range(taus, plan, limit)?;
+        for (k, piece) in pieces.iter().enumerate() {
+            if let Some(power) = piece.iter().position(|&c| ring.to_signed(ring.from_signed(c)) != c) {
+                return Err(ApproxError::CoefficientRange { piece: k, power, ring_bits: ring.bits() });
             }
+            check_sum(piece, reach(taus, range, cmp_shift, k), sum_frac - out_frac, ring.bits())?;
         }
-        let mut pieces = Vec::with_capacity(form.pieces.len());
-        for (k, piece) in form.pieces.iter().enumerate() {
-            let reach = reach(&taus, range, cmp_shift, k);
-            let ints = quantise(piece, k, ring, in_frac, sum_frac, reach)?;
-            check_sum(&ints, reach, sum_frac - out_frac, l)?;
-            pieces.push(ints);
-        }
-        let to_ring = |c: [i64; 3]| c.map(|v| ring.from_signed(v));
-        let mut base = to_ring(pieces[0]);
+        let mut base = pieces[0].map(|c| ring.from_signed(c));
         if sum_frac > out_frac {
             base[0] = ring.sub(base[0], 1);
         }
-        let steps = pieces.windows(2).map(|w| std::array::from_fn(|j| ring.from_signed(w[1][j].wrapping_sub(w[0][j]))));
-        let steps = steps.collect();
+        let step = |w: &[[i64; 3]]| std::array::from_fn(|j| ring.from_signed(w[1][j].wrapping_sub(w[0][j])));
+        let steps = pieces.windows(2).map(step).collect();
         let thresholds = taus.iter().map(|&t| cmp.from_signed(t)).collect();
         Ok(Self { ring, in_frac, out_frac, sum_frac, cmp_shift, cmp, thresholds, base, steps, degree, pieces, range })
     }
@@ -153,6 +151,14 @@ impl FixedPiecewise {
     pub fn degree(&self) -> usize {
         self.degree
     }
+    /// The thresholds as signed numbers.
+    pub fn thresholds_int(&self) -> Vec<i64> {
+        self.thresholds.iter().map(|&t| self.cmp.to_signed(t)).collect()
+    }
+    /// All pieces as integers, without the exactness offset.
+    pub fn pieces_int(&self) -> &[[i64; 3]] {
+        &self.pieces
+    }
     /// First and last input integer for which the protocol is right.
     pub fn input_range_int(&self) -> (i64, i64) {
         self.range
@@ -164,8 +170,7 @@ impl FixedPiecewise {
     }
     /// First and last input integer for which piece `k` may be chosen.
     pub fn reach_int(&self, k: usize) -> (i64, i64) {
-        let taus: Vec<i64> = self.thresholds.iter().map(|&t| self.cmp.to_signed(t)).collect();
-        reach(&taus, self.range, self.cmp_shift, k)
+        reach(&self.thresholds_int(), self.range, self.cmp_shift, k)
     }
 
     /// The rounded pieces as a real function: thresholds at the centre of their zones, no jitter, no truncation.
@@ -223,37 +228,31 @@ pub(crate) fn grid(in_frac: u32, sum_frac: u32, j: usize) -> f64 {
     (j as f64 * f64::from(in_frac) - f64::from(sum_frac)).exp2()
 }
 
-fn check_shape(form: &Piecewise) -> Result<(), ApproxError> {
-    let (knots, pieces) = (form.knots.len(), form.pieces.len());
-    if pieces != knots + 1 {
-        return Err(ApproxError::PieceCount { knots, pieces });
+/// Widths and scales that make sense together; gives the comparison ring.
+fn check_plan(plan: &Plan, degree: usize) -> Result<Ring, ApproxError> {
+    let Plan { ring, in_frac, out_frac, sum_frac, cmp_shift, cmp_bits } = *plan;
+    let l = ring.bits();
+    let width = ApproxError::CompareWidth { cmp_bits, cmp_shift, ring_bits: l };
+    if cmp_bits < 2 || l < 4 || u64::from(cmp_bits) + u64::from(cmp_shift) > u64::from(l) {
+        return Err(width);
     }
-    if let Some(index) = form.knots.iter().position(|k| !k.is_finite()) {
-        return Err(ApproxError::NotFinite { what: "knot", index });
+    let need = (degree as u64 * u64::from(in_frac)).max(out_frac.into()).min(u64::from(u32::MAX)) as u32;
+    if sum_frac < need || sum_frac - out_frac >= l - 2 || sum_frac >= 2 * l || in_frac >= 2 * l {
+        return Err(ApproxError::SumScale { sum_frac, degree, in_frac, out_frac, need });
     }
-    if let Some(index) = form.pieces.iter().position(|p| p.iter().any(|c| !c.is_finite())) {
-        return Err(ApproxError::NotFinite { what: "piece", index });
-    }
-    Ok(())
+    Ring::new(cmp_bits).map_err(|_| width)
 }
 
-/// Thresholds in units of `2^s` ulps; the zone `[tau - 1, tau)` is centred on the knot.
-fn thresholds(form: &Piecewise, in_frac: u32, shift: u32, bits: u32) -> Result<Vec<i64>, ApproxError> {
-    let unit = (f64::from(in_frac) - f64::from(shift)).exp2();
-    let half = if shift == 0 { 0.0 } else { 0.5 };
-    let limit = (f64::from(bits) - 1.0).exp2();
-    let mut taus: Vec<i64> = Vec::with_capacity(form.knots.len());
-    for (index, knot) in form.knots.iter().enumerate() {
-        let t = (knot * unit + half).round();
-        if t.abs() >= limit {
-            return Err(ApproxError::ThresholdRange { value: t as i128, cmp_bits: bits });
-        }
-        if taus.last().is_some_and(|&last| last >= t as i64) {
-            return Err(ApproxError::KnotOrder { index: index - 1, cmp_shift: shift });
-        }
-        taus.push(t as i64);
+/// The inputs that compare rightly and that the caller promises to keep to.
+pub(crate) fn promised_range(taus: &[i64], plan: &Plan, limit: Option<(f64, f64)>) -> Result<(i64, i64), ApproxError> {
+    let range = input_range(taus, plan.cmp_shift, plan.cmp_bits)?;
+    let Some((low, high)) = limit else { return Ok(range) };
+    let one = f64::from(plan.in_frac).exp2();
+    let range = (range.0.max((low * one).ceil() as i64), range.1.min((high * one).floor() as i64));
+    if range.0 > range.1 {
+        return Err(ApproxError::Parameter { what: "upper input limit", value: high, remedy: "leave some input" });
     }
-    Ok(taus)
+    Ok(range)
 }
 
 /// Inputs for which `x' - tau` keeps its sign for every threshold and both carries.
@@ -271,47 +270,12 @@ fn input_range(taus: &[i64], shift: u32, bits: u32) -> Result<(i64, i64), Approx
 }
 
 /// Inputs within `range` for which piece `k` may be chosen.
-fn reach(taus: &[i64], range: (i64, i64), shift: u32, k: usize) -> (i64, i64) {
+pub(crate) fn reach(taus: &[i64], range: (i64, i64), shift: u32, k: usize) -> (i64, i64) {
     let zone = i128::from(shift > 0);
     let from = k.checked_sub(1).and_then(|i| taus.get(i)).map(|&t| (i128::from(t) - zone) << shift);
     let to = taus.get(k).map(|&t| (i128::from(t) << shift) - 1 - zone);
     let clamp = |v: Option<i128>, or: i64| v.map_or(or, |v| v.clamp(range.0.into(), range.1.into()) as i64);
     (clamp(from, range.0), clamp(to, range.1))
-}
-
-/// Rounds one piece, from the highest power down, each time handing the remainder to the lower powers in the way that is
-/// best on the interval: `x^2 ~ (a + b) x - (a^2 + 6ab + b^2)/8`, `x ~ (a + b)/2`.
-fn quantise(
-    piece: &[f64; 3],
-    k: usize,
-    ring: Ring,
-    in_frac: u32,
-    sum_frac: u32,
-    reach: (i64, i64),
-) -> Result<[i64; 3], ApproxError> {
-    let ulp = (-f64::from(in_frac)).exp2();
-    let (a, b) = (reach.0 as f64 * ulp, reach.1 as f64 * ulp);
-    let limit = (f64::from(ring.bits()) - 1.0).exp2();
-    let mut c = *piece;
-    let mut out = [0i64; 3];
-    for j in (0..3).rev() {
-        let unit = grid(in_frac, sum_frac, j);
-        let q = (c[j] / unit).round();
-        if q.abs() >= limit {
-            return Err(ApproxError::CoefficientRange { piece: k, power: j, ring_bits: ring.bits() });
-        }
-        out[j] = q as i64;
-        let rest = c[j] - q * unit;
-        match j {
-            2 => {
-                c[1] += rest * (a + b);
-                c[0] -= rest * (a * a + 6.0 * a * b + b * b) / 8.0;
-            }
-            1 => c[0] += rest * (a + b) / 2.0,
-            _ => {}
-        }
-    }
-    Ok(out)
 }
 
 /// The chosen piece stays inside the range of the known-sign truncation.

@@ -19,6 +19,7 @@ pub mod piecewise;
 pub mod plan;
 pub mod remez;
 pub mod report;
+mod rounding;
 pub mod rsqrt;
 pub mod scan;
 pub mod silu;

@@ -92,7 +92,7 @@ fn refine(error: &impl Fn(f64) -> f64, lo: f64, hi: f64, start: (f64, f64)) -> (
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     let sign = start.1.signum();
     let (mut lo, mut hi, mut best) = (lo, hi, start);
-    for _ in 0..18 {
+    for _ in 0..12 {
         let (x1, x2) = (hi - GOLDEN * (hi - lo), lo + GOLDEN * (hi - lo));
         let (e1, e2) = (error(x1), error(x2));
         for (x, e) in [(x1, e1), (x2, e2)] {

@@ -201,7 +201,7 @@ fn start(plan: &Plan, v_min: f64, octaves: u32, per_octave: u32) -> Piecewise {
     let to = |k: u32| if k + 1 == buckets { edge(buckets) } else { tau(k + 1) * unit };
     Piecewise {
         knots: (1..buckets).map(|k| (tau(k) - 0.5) * unit).collect(),
-        pieces: (0..buckets).map(|k| problem.rounded(from(k), to(k)).0).collect(),
+        pieces: (0..buckets).map(|k| problem.rounded(from(k), to(k), f64::INFINITY).0).collect(),
     }
 }
 
