@@ -14,6 +14,7 @@ use crate::fit::{Problem, last_true};
 use crate::fixed::FixedPiecewise;
 use crate::plan::{Fit, Plan, RING48};
 use crate::remez::minimax;
+use crate::tables;
 use std::sync::OnceLock;
 
 /// Bound of `exp''` for `z <= 1/64`.
@@ -33,6 +34,17 @@ pub const PLAN_DOCUMENT: Plan = Plan { cmp_bits: 22, ..PLAN };
 
 /// As [`PLAN`] with unit 1/256: saves two thresholds at error 0.001, where the zones of chance are no longer small.
 pub const PLAN_FINE: Plan = Plan { cmp_shift: 12, cmp_bits: 36, ..PLAN };
+
+/// Error of the default, before the final truncation's ulp.
+pub const TARGET: f64 = 0.004997;
+
+/// Error of the fine form, before the final truncation's ulp.
+pub const TARGET_FINE: f64 = 0.00099;
+
+/// Promised inputs: up to one unit above 0.
+fn limit(plan: &Plan) -> Option<(f64, f64)> {
+    Some((f64::NEG_INFINITY, plan.unit()))
+}
 
 /// Fits `exp` with error at most `target` for every carry, final truncation not included.
 ///
@@ -64,7 +76,7 @@ pub fn fit(plan: &Plan, target: f64) -> Result<Fit, ApproxError> {
         right: &one_from,
     };
     let form = problem.within(target, 64).ok_or(ApproxError::NoFit { what: "exp", pieces: 65, target })?;
-    let fixed = FixedPiecewise::with_plan(&form, plan, Some((f64::NEG_INFINITY, unit)))?;
+    let fixed = FixedPiecewise::with_plan(&form, plan, limit(plan))?;
     Ok(Fit { form, error: target, fixed })
 }
 
@@ -73,8 +85,8 @@ pub fn fit(plan: &Plan, target: f64) -> Result<Fit, ApproxError> {
 /// # Errors
 /// None with the constants above; a test holds them to it.
 pub fn preset() -> Result<&'static FixedPiecewise, ApproxError> {
-    static CELL: OnceLock<Result<Fit, ApproxError>> = OnceLock::new();
-    CELL.get_or_init(|| fit(&PLAN, 0.004997)).as_ref().map(|f| &f.fixed).map_err(Clone::clone)
+    static CELL: OnceLock<Result<FixedPiecewise, ApproxError>> = OnceLock::new();
+    CELL.get_or_init(|| tables::EXP.build(&PLAN, limit(&PLAN))).as_ref().map_err(Clone::clone)
 }
 
 /// Error 0.001 on the whole ring, sixteen thresholds.
@@ -82,8 +94,8 @@ pub fn preset() -> Result<&'static FixedPiecewise, ApproxError> {
 /// # Errors
 /// None with the constants above; a test holds them to it.
 pub fn preset_fine() -> Result<&'static FixedPiecewise, ApproxError> {
-    static CELL: OnceLock<Result<Fit, ApproxError>> = OnceLock::new();
-    CELL.get_or_init(|| fit(&PLAN_FINE, 0.00099)).as_ref().map(|f| &f.fixed).map_err(Clone::clone)
+    static CELL: OnceLock<Result<FixedPiecewise, ApproxError>> = OnceLock::new();
+    CELL.get_or_init(|| tables::EXP_FINE.build(&PLAN_FINE, limit(&PLAN_FINE))).as_ref().map_err(Clone::clone)
 }
 
 #[cfg(test)]

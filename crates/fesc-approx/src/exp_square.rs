@@ -48,6 +48,10 @@ impl ExpSquare {
         if k == 0 || k > 8 {
             return Err(ApproxError::Parameter { what: "k", value: k.into(), remedy: "between 1 and 8" });
         }
+        if in_frac > 64 || frac > 64 {
+            let value = in_frac.max(frac).into();
+            return Err(ApproxError::Parameter { what: "in_frac or frac", value, remedy: "at most 64" });
+        }
         let fy = in_frac + k;
         for (what, log2, shift) in
             [("first square", 2 * fy + 1, (2 * fy + 1).saturating_sub(frac)), ("square", 2 * frac, frac)]

@@ -143,6 +143,25 @@ fn promised_limits_narrow_the_range() {
 }
 
 proptest! {
+    /// Any plan and any form is taken or refused, never a panic; what is taken can be evaluated.
+    #[test]
+    fn constructor_never_panics(
+        bits in 1u32..=64,
+        fracs in prop::array::uniform5(prop_oneof![0u32..70, any::<u32>()]),
+        knots in prop::collection::vec(prop_oneof![-200.0..200.0f64, any::<f64>()], 0..4),
+        coeff in prop_oneof![-2.0..2.0f64, any::<f64>()],
+        x: u64,
+        j: bool,
+    ) {
+        let pieces = (0..=knots.len()).map(|k| [coeff * k as f64, coeff, if k % 2 == 0 { coeff } else { 0.0 }]).collect();
+        let [i, o, s, shift, n] = fracs;
+        let form = Piecewise { knots, pieces };
+        if let Ok(f) = FixedPiecewise::new(&form, ring(bits), i, o, s, shift, n) {
+            prop_assert!(f.eval_jitter(x, j, j) <= ring(bits).mask());
+            prop_assert!(f.input_range_int().0 <= f.input_range_int().1);
+        }
+    }
+
     /// Away from the zones the integer result is within one output ulp of the rounded real form.
     #[test]
     fn twin_follows_the_real_form(x in -7_900_000i64..7_900_000, j: bool, c: bool) {

@@ -4,8 +4,15 @@
 //! a real function (`f64`), the integers that the protocol uses, and a twin that computes from them exactly what
 //! the two parties compute together, for every value of the truncation carries.
 //!
-//! Ours (design 6.2): [`Piecewise`] and [`FixedPiecewise`], the power form of exp, rsqrt with a linear start.
-//! The paper's (sections "Even-Residual SiLU and Softplus", "Split Inverse-RMS", "Selective-Decay Exponential"): Remez fits.
+//! Where to look:
+//! - what the protocol computes, step by step: [`fixed`] (all piecewise forms), [`exp_square`], [`rsqrt`], [`paper`]; what a truncation of shares
+//!   can give: [`mod@trunc`];
+//! - the default forms: [`silu::preset`], [`softplus::preset`], [`exp::preset`], [`exp_square::ExpSquare::preset`], [`rsqrt::Rsqrt::preset`];
+//! - the mathematics of the fits: [`remez`], [`fit`]; measured errors: [`scan`], [`report`](mod@report);
+//! - the numbers both parties must agree on: [`transcript`].
+//!
+//! Not guaranteed: anything for inputs outside a form's stated range. There a comparison or a truncation wraps, and the result is arbitrary.
+//! Calibration must keep tensors inside.
 #![forbid(unsafe_code)]
 
 pub mod error;
@@ -24,6 +31,8 @@ pub mod rsqrt;
 pub mod scan;
 pub mod silu;
 pub mod softplus;
+mod tables;
+pub mod transcript;
 pub mod trunc;
 
 pub use error::ApproxError;

@@ -60,8 +60,16 @@ impl Rsqrt {
             return Err(ApproxError::Parameter { what: "v_min", value: v_min, remedy: "a positive number" });
         }
         if octaves == 0 || octaves > 40 || per_octave == 0 || per_octave > 4 {
-            let value = f64::from(octaves * per_octave.max(1));
+            let value = f64::from(octaves) * f64::from(per_octave);
             return Err(ApproxError::Parameter { what: "buckets", value, remedy: "1 to 40 octaves of 1 to 4 buckets" });
+        }
+        if v_frac > 64 || steps > 16 {
+            let value = f64::from(v_frac.max(steps));
+            return Err(ApproxError::Parameter {
+                what: "v_frac or steps",
+                value,
+                remedy: "at most 64 bits, at most 16 steps",
+            });
         }
         let log_v = v_min.log2();
         let v_bits = log_v + f64::from(v_frac);

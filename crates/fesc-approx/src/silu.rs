@@ -8,6 +8,7 @@ use crate::fit::{Problem, last_true};
 use crate::fixed::FixedPiecewise;
 use crate::functions::silu as exact;
 use crate::plan::{Fit, Plan, RING48};
+use crate::tables;
 use std::sync::OnceLock;
 
 /// Bound of `|silu''|`: it is largest at 0, where it is 1/2.
@@ -53,8 +54,8 @@ pub fn fit(plan: &Plan, knots: usize) -> Result<Fit, ApproxError> {
 /// # Errors
 /// None with the constants above; a test holds them to it.
 pub fn preset() -> Result<&'static FixedPiecewise, ApproxError> {
-    static CELL: OnceLock<Result<Fit, ApproxError>> = OnceLock::new();
-    CELL.get_or_init(|| fit(&PLAN, 5)).as_ref().map(|f| &f.fixed).map_err(Clone::clone)
+    static CELL: OnceLock<Result<FixedPiecewise, ApproxError>> = OnceLock::new();
+    CELL.get_or_init(|| tables::SILU.build(&PLAN, None)).as_ref().map_err(Clone::clone)
 }
 
 /// Ten thresholds, error below 0.0085.
@@ -64,8 +65,8 @@ pub fn preset() -> Result<&'static FixedPiecewise, ApproxError> {
 /// # Errors
 /// None with the constants above; a test holds them to it.
 pub fn preset_fine() -> Result<&'static FixedPiecewise, ApproxError> {
-    static CELL: OnceLock<Result<Fit, ApproxError>> = OnceLock::new();
-    CELL.get_or_init(|| fit(&PLAN, 10)).as_ref().map(|f| &f.fixed).map_err(Clone::clone)
+    static CELL: OnceLock<Result<FixedPiecewise, ApproxError>> = OnceLock::new();
+    CELL.get_or_init(|| tables::SILU_FINE.build(&PLAN, None)).as_ref().map_err(Clone::clone)
 }
 
 #[cfg(test)]

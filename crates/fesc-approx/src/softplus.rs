@@ -15,6 +15,7 @@ use crate::fit::{Problem, last_true};
 use crate::fixed::FixedPiecewise;
 use crate::functions::softplus as exact;
 use crate::plan::{Fit, Plan, RING48};
+use crate::tables;
 use std::sync::OnceLock;
 
 /// Bound of `softplus'' = s(1 - s)`.
@@ -28,6 +29,9 @@ pub const LEAST: f64 = -9.0;
 
 /// Absolute error allowed left of [`LEAST`]: 0.8 % of the output there.
 pub const TAIL: f64 = 1.0 / (1u32 << 20) as f64;
+
+/// Relative error of the default.
+pub const TARGET: f64 = 0.003;
 
 /// 12 bits in, 22 out, sum at 40, comparisons on 13 bits with unit 1/64; inputs in (-59, 50).
 pub const PLAN: Plan = Plan { ring: RING48, in_frac: 12, out_frac: 22, sum_frac: 40, cmp_shift: 6, cmp_bits: 13 };
@@ -74,8 +78,8 @@ pub fn fit(plan: &Plan, target: f64) -> Result<Fit, ApproxError> {
 /// # Errors
 /// None with the constants above; a test holds them to it.
 pub fn preset() -> Result<&'static FixedPiecewise, ApproxError> {
-    static CELL: OnceLock<Result<Fit, ApproxError>> = OnceLock::new();
-    CELL.get_or_init(|| fit(&PLAN, 0.003)).as_ref().map(|f| &f.fixed).map_err(Clone::clone)
+    static CELL: OnceLock<Result<FixedPiecewise, ApproxError>> = OnceLock::new();
+    CELL.get_or_init(|| tables::SOFTPLUS.build(&PLAN, None)).as_ref().map_err(Clone::clone)
 }
 
 #[cfg(test)]

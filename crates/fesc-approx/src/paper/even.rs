@@ -106,6 +106,7 @@ impl EvenResidual {
     /// # Errors
     /// If no scaling makes every intermediate fit, or the comparison does not fit.
     pub fn fixed(&self, plan: &PaperPlan) -> Result<EvenFixed, ApproxError> {
+        plan.check()?;
         let most = self.tau.log2().floor().max(0.0) as u32;
         let mut refused = None;
         for e in (0..=most.min(plan.frac / 2)).rev() {

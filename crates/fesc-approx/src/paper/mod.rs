@@ -53,6 +53,18 @@ impl PaperPlan {
         (f64::from(self.cmp_bits + self.cmp_shift) - 2.0 - f64::from(self.frac)).exp2()
     }
 
+    /// A ring with room for a sign and an offset, and a fraction inside it.
+    fn check(&self) -> Result<(), ApproxError> {
+        if self.ring.bits() < 4 || self.frac == 0 || self.frac >= self.ring.bits() {
+            return Err(ApproxError::Parameter {
+                what: "frac",
+                value: self.frac.into(),
+                remedy: "from 1 to l - 1, l at least 4",
+            });
+        }
+        Ok(())
+    }
+
     /// The comparison ring, if it fits.
     fn cmp_ring(&self) -> Result<Ring, ApproxError> {
         let refuse = ApproxError::CompareWidth {

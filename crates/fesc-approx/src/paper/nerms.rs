@@ -86,6 +86,9 @@ impl NeRms {
     /// # Errors
     /// If a product would overflow or the comparison does not fit.
     pub fn fixed(&self, ring: Ring, v_frac: u32, cmp_shift: u32, cmp_bits: u32) -> Result<NeRmsFixed, ApproxError> {
+        if v_frac > 64 {
+            return Err(ApproxError::Parameter { what: "v_frac", value: v_frac.into(), remedy: "at most 64" });
+        }
         let limit = ring.bits().saturating_sub(2);
         let log_v = self.range.0.log2();
         let y_frac = (Y_BITS + log_v / 2.0).floor();

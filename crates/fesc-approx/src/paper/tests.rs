@@ -151,6 +151,30 @@ fn nerms_twin_follows_the_form() {
     }
 }
 
+/// Any plan is taken or refused, never a panic.
+#[test]
+fn odd_plans_do_not_panic() {
+    let even = EvenResidual::paper(Residual::Silu, 6).unwrap();
+    let exp = MinimaxExp::paper(8).unwrap();
+    let nerms = NeRms::calibrate(1e-3, 1.0, 8, 2).unwrap();
+    for bits in [1, 2, 3, 4, 8, 20, 32, 44, 48, 63, 64] {
+        for frac in [0, 1, 2, 8, 16, 30, 31, 40, 63, 64, u32::MAX] {
+            for (cmp_shift, cmp_bits) in [(0, bits), (0, 0), (11, 13), (u32::MAX, 2), (3, u32::MAX), (0, 2)] {
+                let plan = PaperPlan { ring: Ring::new(bits).unwrap(), frac, cmp_shift, cmp_bits };
+                let words = [
+                    even.fixed(&plan).map(|f| f.eval(5, &mut || true)),
+                    exp.fixed(&plan).map(|f| f.eval(5, &mut || true)),
+                    nerms.fixed(plan.ring, frac, cmp_shift, cmp_bits).map(|f| f.eval(5, &mut || true)),
+                ];
+                assert!(words.iter().flatten().all(|&w| w <= plan.ring.mask()));
+                let ours = crate::exp_square::ExpSquare::new(plan.ring, 3, frac, frac, cmp_shift, cmp_bits);
+                assert!(ours.is_err() || bits >= 20);
+                assert!(crate::rsqrt::Rsqrt::new(plan.ring, 0.01, 16, 1, 2, frac).is_err() || bits >= 40);
+            }
+        }
+    }
+}
+
 #[test]
 fn refusals() {
     assert!(EvenResidual::fit(Residual::Silu, 3, 4.0).is_err());
