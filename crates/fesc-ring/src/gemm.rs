@@ -88,8 +88,12 @@ fn run(
             Update::Set => out.fill(0),
             Update::Add | Update::Sub => ring.reduce_assign(out),
         }
-    } else if !out.is_empty() {
-        block::product(&kernel, ring, a, b, out, update, parallel);
+    } else if out.is_empty() {
+        // Nothing to compute; the block loops want at least one row and column.
+    } else if parallel {
+        block::product_par(&kernel, ring, a, b, out, update)?;
+    } else {
+        block::product(&kernel, ring, a, b, out, update, None);
     }
     Ok(())
 }

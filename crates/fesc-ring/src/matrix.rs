@@ -4,6 +4,7 @@
 //! Products are in [`crate::gemm`]. A matrix is not wiped on drop and may hold shares, so its `Debug` shows no element.
 
 use std::fmt;
+use std::ops::Range;
 
 use crate::gemm::{self, Update};
 use crate::{Prg, Ring};
@@ -40,6 +41,16 @@ pub enum MatrixError {
         /// Shape of the right operand.
         right: (usize, usize),
     },
+    /// A window reaches past the edge.
+    #[error("window of rows {rows:?} and columns {cols:?} is not inside a {} x {} matrix", shape.0, shape.1)]
+    Window {
+        /// Rows asked for.
+        rows: Range<usize>,
+        /// Columns asked for.
+        cols: Range<usize>,
+        /// Shape of the matrix.
+        shape: (usize, usize),
+    },
     /// Two matrices are over different rings.
     #[error("{op}: operands over rings of {left} and {right} bits; reduce or extend one of them first")]
     Rings {
@@ -70,6 +81,8 @@ pub struct View<'a> {
     /// Number and length of the contiguous lines in `data`: the rows, or the columns if `transposed`.
     lines: usize,
     length: usize,
+    /// Distance between the starts of two lines.
+    stride: usize,
     transposed: bool,
 }
 
@@ -79,7 +92,7 @@ impl<'a> View<'a> {
         if elements(rows, cols)? != data.len() {
             return Err(MatrixError::Data { rows, cols, got: data.len() });
         }
-        Ok(Self { data, lines: rows, length: cols, transposed: false })
+        Ok(Self { data, lines: rows, length: cols, stride: cols, transposed: false })
     }
 
     /// The transpose.
@@ -103,13 +116,26 @@ impl<'a> View<'a> {
         (self.rows(), self.cols())
     }
 
+    /// The part in a range of rows and a range of columns, at no cost: one head of a tensor, one chunk of tokens.
+    pub fn window(&self, rows: Range<usize>, cols: Range<usize>) -> Result<Self, MatrixError> {
+        let fits = |r: &Range<usize>, end| r.start <= r.end && r.end <= end;
+        if !fits(&rows, self.rows()) || !fits(&cols, self.cols()) {
+            return Err(MatrixError::Window { rows, cols, shape: self.shape() });
+        }
+        let (lines, within) = if self.transposed { (cols, rows) } else { (rows, cols) };
+        let (count, length) = (lines.len(), within.len());
+        // An empty window has no first element, which could lie past the end.
+        let first = if count == 0 || length == 0 { 0 } else { lines.start * self.stride + within.start };
+        Ok(Self { data: &self.data[first..], lines: count, length, ..*self })
+    }
+
     /// The element in a row and column.
     pub fn get(&self, row: usize, col: usize) -> Option<u64> {
         if row >= self.rows() || col >= self.cols() {
             return None;
         }
         let (line, at) = if self.transposed { (col, row) } else { (row, col) };
-        self.data.get(line * self.length + at).copied()
+        self.data.get(line * self.stride + at).copied()
     }
 
     /// True if columns, not rows, are contiguous.
@@ -119,7 +145,7 @@ impl<'a> View<'a> {
 
     /// A contiguous line: a row, or a column if transposed. Panics past the end: for kernels, which stay inside.
     pub(crate) fn line(&self, i: usize) -> &'a [u64] {
-        &self.data[i * self.length..(i + 1) * self.length]
+        &self.data[i * self.stride..][..self.length]
     }
 }
 
@@ -193,7 +219,7 @@ impl Matrix {
 
     /// A borrowed view, to be multiplied as it is or transposed.
     pub fn view(&self) -> View<'_> {
-        View { data: &self.data, lines: self.rows, length: self.cols, transposed: false }
+        View { data: &self.data, lines: self.rows, length: self.cols, stride: self.cols, transposed: false }
     }
 
     /// A transposed copy. Products do not need it: see [`View::t`].
@@ -312,6 +338,21 @@ mod tests {
         assert_eq!(m.view().t().get(2, 1), Some(5));
         assert_eq!(m.view().get(0, 3), None);
         assert_eq!(m.view().t().get(0, 3), None);
+    }
+
+    #[test]
+    fn windows_are_parts_and_stay_inside() {
+        let data: Vec<u64> = (0..20).collect();
+        let v = View::new(&data, 4, 5).unwrap();
+        let w = v.window(1..3, 2..5).unwrap();
+        assert_eq!((w.shape(), w.get(0, 0), w.get(1, 2), w.get(2, 0)), ((2, 3), Some(7), Some(14), None));
+        let w = v.t().window(2..5, 1..3).unwrap().window(1..3, 1..2).unwrap();
+        assert_eq!((w.shape(), w.get(0, 0), w.get(1, 0), w.get(0, 1)), ((2, 1), Some(13), Some(14), None));
+        assert_eq!(v.window(4..4, 5..5).unwrap().shape(), (0, 0));
+        assert_eq!(v.window(4..4, 0..5).unwrap().shape(), (0, 5));
+        for (rows, cols) in [(0..5, 0..5), (0..4, 0..6), (5..5, 0..1), (Range { start: 3, end: 2 }, 0..1)] {
+            assert!(matches!(v.window(rows, cols), Err(MatrixError::Window { shape: (4, 5), .. })));
+        }
     }
 
     #[test]

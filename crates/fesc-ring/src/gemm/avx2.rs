@@ -12,7 +12,7 @@ use super::block::{Kernel, Tile};
 const MR: usize = 4;
 const NR: usize = 4;
 
-pub(super) const KERNEL: Kernel = Kernel { mr: MR, nr: NR, kc: 384, tile };
+pub(super) const KERNEL: Kernel = Kernel::new::<MR, NR>(384, tile);
 
 fn tile(a: &[u64], b: &[u64], into: Tile<'_>) {
     // SAFETY: `gemm::kernel` hands this kernel out only if the processor has AVX2.

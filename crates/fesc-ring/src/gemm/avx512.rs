@@ -12,14 +12,14 @@ const MR: usize = 8;
 const LANES: usize = 8;
 /// Columns of the full tile.
 const NR: usize = 3 * LANES;
-/// Steps per panel.
-const KC: usize = 160;
+/// Steps per panel: 24 KB of `b` and 8 KB of `a` share an L1 cache of 32 to 48 KB.
+const KC: usize = 128;
 
 /// For rings of up to 52 bits: one `vpmadd52luq` per 8 products.
-pub(super) const IFMA: Kernel = Kernel { mr: MR, nr: NR, kc: KC, tile: tile::<true> };
+pub(super) const IFMA: Kernel = Kernel::new::<MR, NR>(KC, tile::<true>);
 
 /// For all rings: `vpmullq` (three micro-operations on Intel) and an addition.
-pub(super) const FULL: Kernel = Kernel { mr: MR, nr: NR, kc: KC, tile: tile::<false> };
+pub(super) const FULL: Kernel = Kernel::new::<MR, NR>(KC, tile::<false>);
 
 fn tile<const NARROW: bool>(a: &[u64], b: &[u64], into: Tile<'_>) {
     let (a, b) = (a.as_chunks::<MR>().0, b.as_chunks::<NR>().0);

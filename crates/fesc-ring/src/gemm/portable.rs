@@ -5,7 +5,7 @@ use super::block::{Kernel, Tile};
 const MR: usize = 4;
 const NR: usize = 4;
 
-pub(super) const KERNEL: Kernel = Kernel { mr: MR, nr: NR, kc: 512, tile };
+pub(super) const KERNEL: Kernel = Kernel::new::<MR, NR>(512, tile);
 
 fn tile(a: &[u64], b: &[u64], into: Tile<'_>) {
     let mut acc = [[0u64; NR]; MR];

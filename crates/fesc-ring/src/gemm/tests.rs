@@ -43,10 +43,19 @@ fn check((m, k, n): (usize, usize, usize), bits: u32, update: Update, layout: La
     let mut want = start.clone();
     naive(ring, a, b, &mut want, update);
     for path in Path::available() {
-        for parallel in [false, true] {
+        let case = format!("{m}x{k}x{n} {bits} bits {path:?} {update:?} {layout:?}");
+        let compare = |how, f: &dyn Fn(&mut [u64])| {
             let mut got = start.clone();
-            run(path, ring, a, b, &mut got, update, parallel).unwrap();
-            assert!(got == want, "{m}x{k}x{n} {bits} bits {path:?} {update:?} {layout:?} parallel {parallel}");
+            f(&mut got);
+            assert!(got == want, "{case} {how}");
+        };
+        compare("sequential", &|out| run(path, ring, a, b, out, update, false).unwrap());
+        compare("parallel", &|out| run(path, ring, a, b, out, update, true).unwrap());
+        if m * k * n > 0 {
+            // The two ways to split, also for shapes that `product_par` would not split.
+            let kernel = kernel(path, ring).unwrap();
+            compare("by rows", &|out| block::product(&kernel, ring, a, b, out, update, Some(kernel.mr)));
+            compare("by columns", &|out| block::by_columns(&kernel, ring, a, b, out, update, kernel.nr).unwrap());
         }
     }
 }
@@ -91,7 +100,9 @@ fn shapes_beyond_every_block() {
         check((2, 1100, 3), 52, Update::Add, layout, |v| v);
         check((2, 1100, 3), 53, Update::Add, layout, |v| v);
     }
-    check((block::MC + 1, 161, block::NC + 1), 48, Update::Set, PLAIN, |v| v);
+    // Large enough for `gemm_par` to split, by rows and by columns.
+    check((block::MC + 1, 129, block::NC + 1), 48, Update::Set, PLAIN, |v| v);
+    check((5, 300, 2000), 48, Update::Sub, PLAIN, |v| v);
 }
 
 #[test]
