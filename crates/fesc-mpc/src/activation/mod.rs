@@ -10,6 +10,7 @@
 
 mod even_residual;
 mod exp_square;
+mod horner;
 mod minimax_exp;
 mod newton;
 mod piecewise;

@@ -9,7 +9,7 @@ use fesc_ring::Ring;
 
 use super::{Activation, Piecewise, steps};
 use crate::correlation::{Bundle, Product};
-use crate::protocol::{BitToArithmetic, Compare, Convert, Opened, Sender, Thresholds};
+use crate::protocol::{BitToArithmetic, Compare, Convert, Opened, Thresholds};
 use crate::{Ledger, MpcError, Party, Request, Shared, SharedBits};
 
 /// Our inverse square root on shares; the twin is `Rsqrt::eval`.
@@ -107,8 +107,7 @@ impl NeRms {
     fn comparison(&self, count: usize) -> Result<(Convert, Compare, BitToArithmetic), MpcError> {
         let t = self.form.start();
         let k = t.thresholds().len();
-        let reduce = Convert::reduce(t.ring(), t.cmp_bits(), t.cmp_shift(), count)?;
-        let compare = Compare::new(Ring::new(t.cmp_bits())?, count, k, Sender::Split)?;
+        let (reduce, compare) = steps::comparison(t.ring(), t.cmp_bits(), t.cmp_shift(), count, k)?;
         Ok((reduce, compare, BitToArithmetic { ring: t.ring(), count: k * count }))
     }
 }

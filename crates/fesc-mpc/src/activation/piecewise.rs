@@ -9,11 +9,11 @@ use std::borrow::Cow;
 use fesc_approx::FixedPiecewise;
 use fesc_ring::Ring;
 
-use super::Activation;
+use super::{Activation, steps};
 use crate::correlation::Select;
 use crate::correlation::select::field;
 use crate::error::check_len;
-use crate::protocol::{Compare, Convert, Selected, Sender, Thresholds, combine, tag};
+use crate::protocol::{Compare, Convert, Selected, Thresholds, combine, tag};
 use crate::{Ledger, MpcError, Party, Request, Shared};
 
 /// A piecewise polynomial on shares; the twin is `FixedPiecewise::eval_jitter`.
@@ -41,8 +41,7 @@ impl<'a> Piecewise<'a> {
     fn steps(&self, count: usize) -> Result<(Convert, Compare, Select, Option<Convert>), MpcError> {
         let t = &self.table;
         let (ring, k) = (t.ring(), t.thresholds().len());
-        let reduce = Convert::reduce(ring, t.cmp_bits(), t.cmp_shift(), count)?;
-        let compare = Compare::new(Ring::new(t.cmp_bits())?, count, k, Sender::Split)?;
+        let (reduce, compare) = steps::comparison(ring, t.cmp_bits(), t.cmp_shift(), count, k)?;
         let select = Select { ring, count, thresholds: k, degree: t.degree().max(1) };
         let truncate = match t.trunc_bits() {
             0 => None,

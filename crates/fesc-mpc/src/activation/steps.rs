@@ -2,7 +2,7 @@
 
 use fesc_ring::Ring;
 
-use crate::protocol::Convert;
+use crate::protocol::{Compare, Convert, Sender};
 use crate::{Ledger, MpcError, Party, Shared};
 
 /// Truncation by `shift` bits to the floor or the ceiling: one unit is subtracted first (`fesc_approx::trunc::round`).
@@ -20,4 +20,17 @@ pub(super) fn declare_round(ring: Ring, shift: u32, count: usize, ledger: &mut L
         Convert::truncate(ring, shift, count)?.declare(ledger);
     }
     Ok(())
+}
+
+/// The two steps of a comparison inside an activation: truncate-reduce to the comparison ring (local), then `thresholds`
+/// public thresholds at once.
+pub(super) fn comparison(
+    ring: Ring,
+    bits: u32,
+    shift: u32,
+    count: usize,
+    thresholds: usize,
+) -> Result<(Convert, Compare), MpcError> {
+    let reduce = Convert::reduce(ring, bits, shift, count)?;
+    Ok((reduce, Compare::new(Ring::new(bits)?, count, thresholds, Sender::Split)?))
 }

@@ -2,18 +2,22 @@
 //!
 //! - [`TwoParty`]: the two parties make them, by oblivious transfer. The default, no third party.
 //! - [`Dealer`]: a third process hands them out. It learns nothing about inputs but must not collude with either party.
-//! - [`Prepared`]: made ahead by either of them, kept on disk, used once.
+//! - [`Queue`], [`Prepared`]: made ahead by either of them, kept in memory or on disk, used once.
 //! - `Seeded`: both halves from one seed, compiled only into this crate's tests.
 
 mod dealer;
+mod queue;
 #[cfg(test)]
 mod seeded;
 mod store;
+#[cfg(test)]
+mod tests;
 mod two_party;
 
 use fesc_net::Channel;
 
 pub use dealer::{Dealer, dealer_cost, serve as serve_dealer};
+pub use queue::Queue;
 #[cfg(test)]
 pub(crate) use seeded::Seeded;
 pub use store::{Prepared, SessionId, Store};

@@ -113,7 +113,7 @@ impl Store {
     }
 
     /// Reads the next correlation, deletes it durably, and only then returns it.
-    fn take(&mut self, request: &Request) -> Result<Material, MpcError> {
+    pub(super) fn take(&mut self, request: &Request) -> Result<Material, MpcError> {
         request.validate()?;
         if self.next >= self.end {
             return Err(MpcError::Exhausted { prepared: self.end });
