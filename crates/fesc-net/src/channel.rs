@@ -1,6 +1,7 @@
 //! The [`Channel`]: sequence numbers, causal depth, counts, and the two halves underneath.
 
 use std::io::Read;
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -12,6 +13,9 @@ use crate::stats::Counter;
 use crate::writer::{self, Output, Sink};
 use crate::{Config, HEADER_BYTES, NetError, Stats, Tag};
 
+/// After an error, what is still queued is sent for at most this long: it may tell the peer something, but no more.
+const AFTER_ERROR: Duration = Duration::from_secs(2);
+
 /// One end of a connection between two parties.
 ///
 /// `send` queues and returns; a writer thread empties the queue, so both sides may send first without a deadlock, and
@@ -19,6 +23,8 @@ use crate::{Config, HEADER_BYTES, NetError, Stats, Tag};
 pub struct Channel {
     outgoing: Arc<Queue>,
     writer: Option<JoinHandle<()>>,
+    /// To end a writer that is stuck in the operating system.
+    socket: Option<TcpStream>,
     incoming: Incoming,
     config: Config,
     next_out: u32,
@@ -30,7 +36,13 @@ pub struct Channel {
     counter: Counter,
     /// After an error the stream is out of step: nothing on it can be trusted any more.
     broken: bool,
+    #[cfg(feature = "tap")]
+    tap: Option<Tap>,
 }
+
+/// What a test does with every payload that arrives: keep a copy, or spoil it.
+#[cfg(feature = "tap")]
+pub type Tap = Box<dyn FnMut(Tag, &mut Vec<u8>) + Send>;
 
 enum Incoming {
     Memory(Arc<Queue>),
@@ -70,6 +82,7 @@ impl Channel {
     pub(crate) fn after_hello(
         source: Box<dyn Read + Send>,
         sink: Box<dyn Sink>,
+        socket: TcpStream,
         config: Config,
         hello_bytes: u64,
     ) -> Result<Channel, NetError> {
@@ -78,6 +91,7 @@ impl Channel {
         let thread = writer::spawn(Arc::clone(&outgoing), output, config.profile, config.write_timeout)?;
         let reader = Box::new(FrameReader::new(source, config.read_timeout));
         let mut channel = Channel::over(outgoing, Some(thread), Incoming::Stream(reader), config);
+        channel.socket = Some(socket);
         (channel.next_out, channel.next_in) = (1, 1);
         (channel.sent_depth, channel.received_depth) = (1, 1);
         channel.phase("hello");
@@ -91,6 +105,7 @@ impl Channel {
         Channel {
             outgoing,
             writer,
+            socket: None,
             incoming,
             config,
             next_out: 0,
@@ -99,7 +114,16 @@ impl Channel {
             received_depth: 0,
             counter: Counter::new(),
             broken: false,
+            #[cfg(feature = "tap")]
+            tap: None,
         }
+    }
+
+    /// Shows every payload that arrives to `tap` before the protocol sees it. Only with the feature `tap`, which tests of
+    /// other crates switch on and no program does.
+    #[cfg(feature = "tap")]
+    pub fn set_tap(&mut self, tap: Tap) {
+        self.tap = Some(tap);
     }
 
     /// Starts (or goes back to) a named phase; all counts go to it until the next call.
@@ -165,6 +189,14 @@ impl Channel {
         self.next_in = next;
         self.received_depth = header.depth;
         self.counter.received(header.depth, u64::from(expected.len) + HEADER_BYTES as u64);
+        #[cfg(feature = "tap")]
+        let payload = {
+            let mut payload = payload;
+            if let Some(tap) = &mut self.tap {
+                tap(tag, &mut payload);
+            }
+            payload
+        };
         Ok(payload)
     }
 
@@ -184,10 +216,15 @@ impl Channel {
         let Config { write_timeout, profile, .. } = &self.config;
         // A shaped link needs its own time for what is queued; that is no stall.
         let pacing = profile.transmission(self.outgoing.bytes() as u64).saturating_add(profile.rtt);
+        let patience = if self.broken { AFTER_ERROR.min(*write_timeout) } else { *write_timeout };
         let now = Instant::now();
-        let by = now.checked_add(write_timeout.saturating_add(pacing)).unwrap_or(now);
+        let by = now.checked_add(patience.saturating_add(pacing)).unwrap_or(now);
         self.outgoing.end(by);
         if let Some(thread) = self.writer.take() {
+            if let (false, Some(socket)) = (self.outgoing.wait_left(by), &self.socket) {
+                self.outgoing.fail(Failure::Stalled { index: self.next_out.saturating_sub(1) });
+                let _ = socket.shutdown(Shutdown::Both);
+            }
             // The thread does not panic; if it did, its queue would still say what failed.
             let _ = thread.join();
         }
@@ -316,6 +353,18 @@ mod tests {
         let (mut a, _b) = Channel::memory_pair_with(&config).unwrap();
         a.send(T, vec![0; 60]).unwrap();
         assert!(matches!(a.send(T, vec![0; 60]), Err(NetError::SendStalled { index: 1, .. })));
+    }
+
+    #[test]
+    fn message_numbers_and_depths_do_not_wrap() {
+        let (mut a, mut b) = Channel::memory_pair();
+        a.next_out = u32::MAX;
+        assert!(matches!(a.send(T, vec![]), Err(NetError::SessionTooLong)));
+        b.received_depth = u32::MAX;
+        assert!(matches!(b.send(T, vec![]), Err(NetError::SessionTooLong)));
+        let (mut a, _b) = Channel::memory_pair();
+        a.next_in = u32::MAX;
+        assert!(matches!(a.recv(T, 0), Err(NetError::SessionTooLong)));
     }
 
     #[test]

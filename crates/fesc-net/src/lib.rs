@@ -34,7 +34,8 @@
 //! The channel hides neither the sizes nor the times of messages. A peer that sends one byte now and then keeps a
 //! session open; limits on whole sessions belong to the server. Without TLS nothing is protected.
 //!
-//! # Example
+//! # Examples
+//! Two ends in one process:
 //! ```
 //! use fesc_net::{Channel, Tag};
 //! # fn main() -> Result<(), fesc_net::NetError> {
@@ -47,6 +48,25 @@
 //! assert_eq!(server.recv(SHARE, 3)?, [1, 2, 3]);
 //! assert_eq!(client.stats().phase("open").rounds, 1);
 //! # Ok(())
+//! # }
+//! ```
+//! A server and a client that knows the server's fingerprint:
+//! ```
+//! use fesc_net::{ClientSecurity, Config, Identity, Listener, ServerSecurity, Tag, connect};
+//! # fn main() -> Result<(), fesc_net::NetError> {
+//! let session = [7; 32]; // the hash of all that both sides must agree on
+//! let identity = Identity::generate()?;
+//! let pin = identity.fingerprint();
+//! let listener = Listener::bind("127.0.0.1:0", ServerSecurity::Tls(identity), Config::default())?;
+//! let address = listener.address().to_string();
+//! let server = std::thread::spawn(move || {
+//!     let mut channel = listener.accept()?.establish(&session)?;
+//!     channel.send(Tag(0x0301), vec![42])?;
+//!     channel.close()
+//! });
+//! let mut channel = connect(&address, &ClientSecurity::Tls(pin), &session, &Config::default())?;
+//! assert_eq!(channel.recv(Tag(0x0301), 1)?, [42]);
+//! # server.join().unwrap()
 //! # }
 //! ```
 #![forbid(unsafe_code)]
@@ -68,6 +88,8 @@ mod tls;
 mod writer;
 
 pub use channel::Channel;
+#[cfg(feature = "tap")]
+pub use channel::Tap;
 pub use config::Config;
 pub use endpoint::{ClientSecurity, Listener, Pending, ServerSecurity, connect};
 pub use error::NetError;
