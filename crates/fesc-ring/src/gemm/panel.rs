@@ -131,3 +131,42 @@ impl Drop for Scratch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_buffers_are_wiped_and_bounded() {
+        let kept = || POOL.with(|p| p.borrow().clone());
+        let mut open: Vec<_> = [10, 20, 30, KEPT_WORDS].map(Scratch::new).into();
+        for scratch in &mut open {
+            scratch.get(10).fill(7);
+        }
+        drop(open.pop());
+        assert!(kept().is_empty(), "too large to keep");
+        drop(open);
+        assert_eq!(kept().len(), KEPT);
+        assert!(kept().concat().iter().all(|&w| w == 0));
+        let mut again = Scratch::new(5);
+        assert_eq!(kept().len(), KEPT - 1, "buffers are reused");
+        assert_eq!(again.get(5).as_ptr().align_offset(64), 0);
+    }
+
+    #[test]
+    fn panels_hold_lanes_by_steps_in_both_layouts() {
+        // 7 lanes of 19 steps: a part of a panel, and more than whole blocks of steps.
+        let data: Vec<u64> = (1..=7 * 19).collect();
+        for turned in [false, true] {
+            let view = if turned { View::new(&data, 19, 7).map(View::t) } else { View::new(&data, 7, 19) };
+            let Ok(view) = view else { unreachable!("the shape fits") };
+            let mut panel = vec![99; 8 * 17];
+            pack::<8>(&Source::left(view), 1, 2, &mut panel);
+            for k in 0..17 {
+                for j in 0..8 {
+                    assert_eq!(panel[8 * k + j], view.get(1 + j, 2 + k).unwrap_or(0), "lane {j} step {k}");
+                }
+            }
+        }
+    }
+}

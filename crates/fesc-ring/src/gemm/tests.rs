@@ -123,6 +123,22 @@ fn largest_values_and_long_sums() {
 }
 
 #[test]
+fn windows_multiply_like_copies() {
+    let ring = Ring::new(48).unwrap();
+    let mut prg = Prg::from_seed([5; 16]);
+    let big = Matrix::random(ring, 40, 50, &mut prg).unwrap();
+    let a = big.view().window(3..14, 7..30).unwrap();
+    let b = big.view().t().window(20..43, 5..39).unwrap();
+    let mut want = vec![0; 11 * 34];
+    naive(ring, a, b, &mut want, Update::Set);
+    for path in Path::available() {
+        let mut got = vec![0; 11 * 34];
+        gemm_with(path, ring, a, b, &mut got, Update::Set).unwrap();
+        assert_eq!(got, want, "{path:?}");
+    }
+}
+
+#[test]
 fn misfits_are_errors_and_leave_the_output_alone() {
     let ring = Ring::new(48).unwrap();
     let data = [1; 6];
