@@ -17,16 +17,18 @@
 //! For the same reason operands need not be reduced; results are.
 //!
 //! # Speed
-//! One core of a Sapphire Rapids at about 3 GHz, `examples/gemm_speed.rs`, GMAC/s, 512 x 768 x 3352 (and 128 x 128 x 64):
+//! GMAC/s of one core of a Sapphire Rapids at about 3 GHz, measured by `examples/gemm_speed.rs` (the fastest run, on a
+//! machine that others used at the same time), for 512 x 768 x 3352 and, in brackets, 128 x 128 x 64:
 //!
 //! | path | 48 bits | 64 bits | limit |
 //! |---|---|---|---|
-//! | AVX-512 | 35 (29) | 10 (11) | 48 = two IFMA units x 8 lanes; 12 for `vpmullq` |
-//! | AVX2 | 5.9 (5.7) | 5.4 (5.6) | 7.2 = five operations on three ports per 4 lanes |
-//! | portable | 2.9 (3.0) | 2.8 (3.0) | 3.0 = one multiplication per cycle |
+//! | AVX-512 | 32 (29) | 9 (11) | 48 = two IFMA units of 8 lanes; 12 for `vpmullq` |
+//! | AVX2 | 5.2 (5.7) | 4.9 (5.7) | 7.2 = five operations per 4 lanes on three ports |
+//! | portable | 2.7 (3.0) | 2.6 (3.0) | 3 = one multiplication per cycle |
 //!
-//! So 48 bits on AVX-512 reach 70 % of the limit; the rest goes to the merge of a tile every `kc` steps, to packing and
-//! to panels that wait for the L2 cache. With a single row the product is bound by reading `b`: about 1.1 GMAC/s.
+//! So 48 bits on AVX-512 reach two thirds of the limit; 2048 x 1536 x 768 reaches 37, more than three quarters. The rest
+//! goes to the merge of a tile every `kc` steps, to packing, and to panels that wait for the L2 cache. A product with a
+//! single row is bound by reading `b`: about 1.1 GMAC/s.
 //!
 //! # What is not guaranteed
 //! Time depends on shapes only, not on values, on processors whose multipliers do not (x86-64 with DOITM, most ARM).
