@@ -170,6 +170,7 @@ fn establish(
         .set_read_timeout(Some(at_least(config.read_timeout)))
         .and_then(|()| socket.set_write_timeout(Some(at_least(config.write_timeout))))
         .map_err(system("setting socket options"))?;
+    let third = socket.try_clone().map_err(system("splitting the socket"))?;
     let (source, sink): (Box<dyn Read + Send>, Box<dyn Sink>) = match connection {
         None => (Box::new(socket.try_clone().map_err(system("splitting the socket"))?), Box::new(TcpSink(socket))),
         Some(connection) => {
@@ -177,7 +178,7 @@ fn establish(
             (Box::new(source), Box::new(sink))
         }
     };
-    Channel::after_hello(source, sink, config, HELLO_BYTES as u64)
+    Channel::after_hello(source, sink, third, config, HELLO_BYTES as u64)
 }
 
 /// TLS, if there is any, and the hello.

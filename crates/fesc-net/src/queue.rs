@@ -53,6 +53,8 @@ struct State {
     failure: Option<Failure>,
     /// The failure lost bytes that had been queued.
     lost: bool,
+    /// The taker has left, after all frames or after a failure.
+    left: bool,
 }
 
 pub(crate) struct Queue {
@@ -180,6 +182,25 @@ impl Queue {
         // Freed outside the lock: it may be a gigabyte.
         drop(frames);
         self.drained.notify_all();
+    }
+
+    /// The taker leaves.
+    pub(crate) fn leave(&self) {
+        self.lock().left = true;
+        self.drained.notify_all();
+    }
+
+    /// Waits until the taker has left; false when it has not by then.
+    pub(crate) fn wait_left(&self, by: Instant) -> bool {
+        let mut state = self.lock();
+        while !state.left {
+            let rest = by.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return false;
+            }
+            state = self.drained.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
     }
 
     /// Why nothing more can be sent, if so.

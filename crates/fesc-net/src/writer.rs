@@ -44,11 +44,13 @@ pub(crate) fn spawn(
 ) -> Result<JoinHandle<()>, NetError> {
     let pacer = (!profile.is_none()).then(|| Pacer::new(profile));
     let mut writer = Writer { queue, output, pacer, start: Instant::now(), stall };
-    thread::Builder::new().name("fesc-net writer".into()).spawn(move || writer.run()).map_err(|source| NetError::Io {
-        during: "starting the writer thread",
-        index: 0,
-        source,
-    })
+    thread::Builder::new()
+        .name("fesc-net writer".into())
+        .spawn(move || {
+            writer.run();
+            writer.queue.leave();
+        })
+        .map_err(|source| NetError::Io { during: "starting the writer thread", index: 0, source })
 }
 
 struct Writer {

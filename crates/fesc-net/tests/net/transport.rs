@@ -112,6 +112,19 @@ fn closing_towards_a_peer_that_does_not_read_says_so() {
 }
 
 #[test]
+fn after_an_error_dropping_does_not_wait_for_a_peer_that_does_not_read() {
+    // The limits here are minutes.
+    for (name, (mut a, mut b)) in pair::all(&Config::default()).into_iter().skip(1) {
+        b.send(T, vec![]).unwrap();
+        a.send(T, vec![0; 64 << 20]).unwrap();
+        assert!(a.recv(Tag(0x0302), 0).is_err());
+        let start = Instant::now();
+        drop(a);
+        assert!(start.elapsed() < Duration::from_secs(20), "{name}: {:?}", start.elapsed());
+    }
+}
+
+#[test]
 fn a_silent_peer_ends_in_a_timeout_that_names_the_message() {
     for (name, (mut a, mut b)) in pair::all(&quick()) {
         a.send(T, vec![1]).unwrap();
