@@ -40,7 +40,7 @@ fn scalar(prg: &mut Prg) -> Scalar {
 }
 
 /// Reads a point; refuses non-canonical encodings and the identity.
-fn point(bytes: &[u8], index: usize) -> Result<(RistrettoPoint, [u8; POINT]), OtError> {
+pub(crate) fn point(bytes: &[u8], index: usize) -> Result<(RistrettoPoint, [u8; POINT]), OtError> {
     let fault = |what| OtError::Point { index, what };
     let compressed = CompressedRistretto::from_slice(bytes).map_err(|_| fault("of the wrong length"))?;
     let p = compressed.decompress().ok_or(fault("not a Ristretto point"))?;

@@ -59,3 +59,33 @@ impl Pads {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same block hashed at every index and value, over several keys: no two pads agree, in either stream, and the
+    /// chosen pad is the one of the full list.
+    #[test]
+    fn no_tweak_repeats() {
+        let session = Session::new(1, &[1; 16], &[2; 16], &[3; 32]);
+        let (mut two, mut eight) = streams(&session);
+        let (mut chosen, _) = streams(&session);
+        let mut seen = std::collections::HashSet::new();
+        let mut done = 0;
+        while done < 3 * PER_KEY as usize {
+            let run = two.run(700);
+            let mut all = vec![5u128; 2 * run];
+            two.hash_all(&mut all);
+            let mut ones = vec![5u128; run];
+            chosen.hash_chosen(&mut ones, std::iter::repeat_n(1, run));
+            assert!(all.as_chunks::<2>().0.iter().zip(&ones).all(|(pair, one)| pair[1] == *one));
+            assert!(all.iter().all(|p| seen.insert(*p)));
+            done += run;
+        }
+        let run = eight.run(usize::MAX);
+        let mut all = vec![5u128; 8 * run];
+        eight.hash_all(&mut all);
+        assert!(all.iter().all(|p| seen.insert(*p)));
+    }
+}

@@ -92,8 +92,8 @@ impl SilentParams {
 
     /// The set that the program uses, not yet validated.
     pub(crate) const STANDARD: SilentParams = SilentParams {
-        first: LpnParams { k: 17384, t: 699, log_block: 8 },
-        main: LpnParams { k: 124000, t: 4971, log_block: 11 },
+        first: LpnParams { k: 22000, t: 547, log_block: 8 },
+        main: LpnParams { k: 115000, t: 2500, log_block: 10 },
     };
 
     /// The set that the program uses, validated like any other.

@@ -1,4 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod correctness;
+mod cost;
+mod hostile;
+mod security;
 mod support;
+mod views;

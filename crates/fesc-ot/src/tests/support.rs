@@ -20,6 +20,8 @@ pub(super) fn both<A: Send, B: Send>(
     std::thread::scope(|s| {
         let other = s.spawn(move || b(&mut cb));
         let mine = a(&mut ca);
+        // Closed before the wait: a party that expects more must get an error, not a timeout.
+        drop(ca);
         (mine, other.join().unwrap())
     })
 }

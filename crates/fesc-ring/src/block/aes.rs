@@ -51,11 +51,10 @@ impl Aes {
     /// `path` is one that the processor has.
     fn on(key: u128, path: Path) -> Self {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller passes a path that the processor has, and both include AES-NI.
-        match path {
-            Path::Portable => {}
-            Path::Avx2 => return Self { keys: Keys::Ni(unsafe { ni::key_schedule(key) }) },
-            Path::Avx512 => return Self { keys: Keys::Vaes(unsafe { ni::key_schedule(key) }) },
+        if path != Path::Portable {
+            // SAFETY: the caller passes a path that the processor has, and both of these include AES-NI.
+            let round = unsafe { ni::key_schedule(key) };
+            return Self { keys: if path == Path::Avx512 { Keys::Vaes(round) } else { Keys::Ni(round) } };
         }
         let _ = path;
         Self { keys: Keys::Soft(Box::new(aes::Aes128::new(&key.to_le_bytes().into()))) }

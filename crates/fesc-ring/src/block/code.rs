@@ -66,7 +66,7 @@ impl LocalCode {
 #[inline(always)]
 fn reduce(words: &mut [u32], k: u32) {
     for w in words {
-        *w = (u64::from(*w) * u64::from(k) >> 32) as u32;
+        *w = ((u64::from(*w) * u64::from(k)) >> 32) as u32;
     }
 }
 

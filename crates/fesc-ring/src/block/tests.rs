@@ -110,7 +110,7 @@ fn local_code_reads_the_places_of_the_stream_on_every_path() {
     let place = |row: usize, j: usize| {
         let at = 4 * (10 * row + j);
         let w = u32::from_le_bytes(stream[at..at + 4].try_into().unwrap());
-        (u64::from(w) * u64::from(k) >> 32) as usize
+        ((u64::from(w) * u64::from(k)) >> 32) as usize
     };
     for path in Path::available() {
         let code = LocalCode::with_path(KEY, k, path);

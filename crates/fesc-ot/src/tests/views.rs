@@ -1,0 +1,172 @@
+//! What each party sees. Every claim of independence has a control that fails.
+
+use super::support::{KINDS, bit, both, pair, prg};
+use crate::iknp::{IknpReceiver, IknpSender};
+use crate::session::TAG_FLIPS;
+use crate::{CotKind, OtReceiver, OtSender};
+
+/// Standard deviations of a count of agreements from one half.
+fn deviation(agreements: u64, total: u64) -> f64 {
+    (agreements as f64 - total as f64 / 2.0) / (total as f64 / 4.0).sqrt()
+}
+
+const LIMIT: f64 = 5.5;
+
+/// Real parameters: the choices are balanced, without lag-one correlation, and no bit of `q` tells anything about them.
+#[test]
+fn choices_are_balanced_and_independent_of_q() {
+    let m = 1 << 17;
+    for kind in KINDS {
+        let (q, t) = both(
+            |ch| OtSender::setup(ch, kind, &mut prg(7)).unwrap().correlated(ch, m).unwrap(),
+            |ch| OtReceiver::setup(ch, kind, &mut prg(8)).unwrap().correlated(ch, m).unwrap(),
+        );
+        let c: Vec<u64> = t.iter().map(|t| *t as u64 & 1).collect();
+        assert!(deviation(c.iter().sum(), m as u64).abs() < LIMIT);
+        let repeats = c.windows(2).filter(|w| w[0] == w[1]).count() as u64;
+        assert!(deviation(repeats, m as u64 - 1).abs() < LIMIT);
+        let worst = |view: &[u128]| {
+            let agree = |b: u32| view.iter().zip(&c).filter(|(v, c)| (*v >> b) as u64 & 1 == **c).count() as u64;
+            (1..128).map(|b| deviation(agree(b), m as u64).abs()).fold(0.0, f64::max)
+        };
+        assert!(worst(&q) < LIMIT, "{kind:?}: {}", worst(&q));
+        // Control: the receiver's own blocks without their mask do tell.
+        let leaky: Vec<u128> = q.iter().zip(&c).map(|(q, c)| q ^ u128::from(*c) << 77).map(|x| x & (1 << 77)).collect();
+        let masked: Vec<u128> = q.iter().zip(&leaky).map(|(q, l)| q & (1 << 77) ^ l).collect();
+        assert!(worst(&leaky) < LIMIT, "a masked bit tells nothing");
+        assert!(worst(&masked) > LIMIT, "an unmasked bit is noticed");
+    }
+}
+
+/// The IKNP sender removes from the message all that it knows; the rest must not correlate with the choices.
+#[test]
+fn iknp_message_hides_the_choices() {
+    let batch = 1 << 13;
+    let leak = |delta: u128, keys: Vec<[u128; 2]>| {
+        let mut receiver = IknpReceiver::new(&keys);
+        let own: Vec<u128> = keys.iter().enumerate().map(|(j, k)| k[(delta >> j & 1) as usize]).collect();
+        let (mut t, mut q) = (Vec::new(), Vec::new());
+        let message = receiver.extend(batch, &mut t);
+        IknpSender::new(delta, &own).extend(batch, &message, &mut q);
+        let stride = batch / 8;
+        let mut worst: f64 = 0.0;
+        for (j, column) in message.chunks_exact(stride).enumerate() {
+            // U ^ (own stream): what is left is the stream of the other key and the choices.
+            let mut stream = vec![0u8; stride];
+            fesc_ring::Prg::from_seed(own[j + 1].to_le_bytes()).fill_bytes(&mut stream);
+            let agree =
+                (0..batch).filter(|i| u128::from((column[i / 8] ^ stream[i / 8]) >> (i % 8) & 1) == t[*i] & 1).count();
+            worst = worst.max(deviation(agree as u64, batch as u64).abs());
+        }
+        worst
+    };
+    let mut g = prg(9);
+    let keys: Vec<[u128; 2]> = (0..128).map(|_| [g.next_u128(), g.next_u128()]).collect();
+    let delta = g.next_u128() | 1;
+    assert!(leak(delta, keys.clone()) < LIMIT);
+    // Control: a sender that holds both keys of one column reads the choices off.
+    let mut known = keys;
+    known[64] = [1, 1];
+    let own_twice = |d: u128| {
+        let mut receiver = IknpReceiver::new(&known);
+        let mut t = Vec::new();
+        let message = receiver.extend(batch, &mut t);
+        let column = &message[63 * batch / 8..64 * batch / 8];
+        let _ = d;
+        (0..batch).all(|i| u128::from(column[i / 8] >> (i % 8) & 1) == t[i] & 1)
+    };
+    assert!(own_twice(delta));
+}
+
+/// The correction bits of chosen OT are the choices under a fresh random bit.
+#[test]
+fn corrections_hide_the_choices() {
+    let m = 20_000usize;
+    let ring = fesc_ring::Ring::new(8).unwrap();
+    let mut choices = vec![0u64; m.div_ceil(64)];
+    // A very biased input: one choice in 64 is set.
+    choices.iter_mut().for_each(|w| *w = 1 << 17);
+    for kind in KINDS {
+        let (flips, random) = pair(
+            kind,
+            |s, ch| {
+                s.random(ch, m).unwrap();
+                ch.recv(TAG_FLIPS, m.div_ceil(8)).unwrap()
+            },
+            |r, ch| {
+                // The peer stops after the corrections: the call ends in an error, not in a panic or a hang.
+                assert!(r.receive_chosen(ch, ring, &choices, m).is_err());
+            },
+        );
+        let () = random;
+        let ones = |bytes: &[u8]| bytes.iter().map(|b| u64::from(b.count_ones())).sum::<u64>();
+        assert!(deviation(ones(&flips), m as u64).abs() < LIMIT);
+        let agree = (0..m).filter(|i| u64::from(flips[i / 8] >> (i % 8) & 1) == bit(&choices, *i)).count() as u64;
+        assert!(deviation(agree, m as u64).abs() < LIMIT);
+        // Control: sent without the random bit, the same choices are noticed at once.
+        let bare: Vec<u8> = choices.iter().flat_map(|w| w.to_le_bytes()).take(m / 8).collect();
+        assert!(deviation(ones(&bare), m as u64).abs() > LIMIT);
+    }
+}
+
+/// Without the hash two opened OTs give Delta, and with it every other pad; with the hash they give nothing.
+#[test]
+fn delta_is_recovered_from_raw_pads_and_not_from_hashed_ones() {
+    let m = 100;
+    let ((delta, raw, hashed), (t, (choices, got))) = pair(
+        CotKind::Iknp,
+        |s, ch| {
+            let raw: Vec<[u128; 2]> = s.correlated(ch, m).unwrap().iter().map(|q| [*q, q ^ s.delta()]).collect();
+            (s.delta(), raw, s.random(ch, m).unwrap())
+        },
+        |r, ch| (r.correlated(ch, m).unwrap(), r.random(ch, m).unwrap()),
+    );
+    // The receiver's attack: XOR the two pads of an opened OT, check on a second, apply to a third.
+    let attack = |opened: &[[u128; 2]], mine: u128| {
+        let guess = opened[0][0] ^ opened[0][1];
+        (opened[1][0] ^ opened[1][1] == guess).then_some((guess, mine ^ guess))
+    };
+    for i in 2..m {
+        let c = (t[i] & 1) as usize;
+        assert_eq!(attack(&raw, t[i]), Some((delta, raw[i][1 - c])));
+        let c = bit(&choices, i) as usize;
+        assert_eq!(got[i], hashed[i][c]);
+        assert_eq!(attack(&hashed, got[i]), None);
+        assert_ne!(hashed[i][0] ^ hashed[i][1], delta);
+    }
+}
+
+/// The messages of the trees look uniform to the receiver, bit by bit, although leaves and Delta hide behind them.
+#[test]
+fn tree_messages_are_balanced() {
+    use fesc_ring::block::Aes;
+    let mut g = prg(20);
+    let delta = g.next_u128() | 1;
+    let (mut blocks, mut differences) = (Vec::new(), Vec::new());
+    for tree in 0..600u128 {
+        let paths: Vec<u128> = (0..6).map(|_| g.next_u128() & !1).collect();
+        let choices: Vec<u128> = paths.iter().map(|_| g.next_u128() & 1).collect();
+        let t: Vec<u128> = paths.iter().zip(&choices).map(|(q, c)| q ^ (delta & 0u128.wrapping_sub(*c))).collect();
+        let (mut leaves, mut message) = (vec![0; 64], Vec::new());
+        crate::tree::send(&Aes::new(tree), delta, g.next_u128(), &paths, &mut leaves, &mut message);
+        for (m, t) in message.as_chunks::<16>().0.iter().zip(&t) {
+            blocks.push(u128::from_le_bytes(*m) ^ t);
+        }
+        let mut received = vec![0; 64];
+        crate::tree::receive(&Aes::new(tree), &t, message.as_chunks::<16>().0, &mut received);
+        let different: Vec<usize> = (0..64).filter(|&i| received[i] != leaves[i]).collect();
+        assert_eq!(different.len(), 1);
+        assert_eq!(received[different[0]] ^ leaves[different[0]], delta);
+        differences.push(different[0]);
+    }
+    let n = blocks.len() as u64;
+    for b in 0..128 {
+        let ones = blocks.iter().filter(|x| *x >> b & 1 == 1).count() as u64;
+        assert!(deviation(ones, n).abs() < LIMIT, "bit {b}");
+    }
+    // The hidden place is uniform over the 64 leaves: every bit of its index is balanced.
+    for b in 0..6 {
+        let ones = differences.iter().filter(|d| **d >> b & 1 == 1).count() as u64;
+        assert!(deviation(ones, 600).abs() < LIMIT, "place bit {b}");
+    }
+}
