@@ -10,9 +10,11 @@ pub mod matrix;
 pub mod modulus;
 pub mod ntt;
 mod pack;
+pub mod poly;
 pub mod primes;
 pub mod prg;
 pub mod ring;
+pub mod sample;
 
 pub use matrix::{Matrix, MatrixError, View};
 pub use prg::Prg;
