@@ -61,6 +61,20 @@ pub enum PolyError {
         /// The bound.
         bound: u64,
     },
+    /// A prepared factor was made by another ring.
+    #[error(
+        "a prepared factor was made for {got} digits of {got_bits} bits in all, this ring has {expected} of {bits}; prepare it here"
+    )]
+    Foreign {
+        /// Digits of this ring.
+        expected: u32,
+        /// Width of this ring's coefficients.
+        bits: u32,
+        /// Digits of the factor.
+        got: u32,
+        /// Width of the factor's coefficients.
+        got_bits: u32,
+    },
     /// No prime or no root of unity for this degree.
     #[error(transparent)]
     Prime(#[from] PrimeError),
@@ -78,6 +92,8 @@ pub struct PolyRing {
 /// A full-size factor, transformed: one row of `N` values per digit. Not zeroised: for public or masked polynomials.
 pub struct PreparedFull {
     rows: Vec<u64>,
+    bits: u32,
+    digits: u32,
 }
 
 /// A small factor, transformed. Zeroised on drop, since secrets are what is small.
@@ -147,7 +163,7 @@ impl PolyRing {
             }
             self.ntt.forward(row);
         }
-        Ok(PreparedFull { rows })
+        Ok(PreparedFull { rows, bits, digits: self.digits })
     }
 
     /// Transforms a small factor.
@@ -166,6 +182,16 @@ impl PolyRing {
     /// `out += a s`.
     pub fn mul_add(&self, out: &mut [u64], a: &PreparedFull, s: &PreparedSmall) -> Result<(), PolyError> {
         self.check(out.len())?;
+        self.check(s.values.len())?;
+        self.check(a.rows.len() / a.digits as usize)?;
+        if (a.bits, a.digits) != (self.ring.bits(), self.digits) {
+            return Err(PolyError::Foreign {
+                expected: self.digits,
+                bits: self.ring.bits(),
+                got: a.digits,
+                got_bits: a.bits,
+            });
+        }
         let modulus = self.ntt.modulus();
         let mut product = vec![0; out.len()];
         for (i, row) in a.rows.chunks_exact(out.len()).enumerate() {

@@ -53,10 +53,7 @@ fn hard_inputs(plan: &Ntt, prg: &mut Prg) -> Vec<Vec<u64>> {
 
 #[test]
 fn known_answers() {
-    // python3 -c "p,n,s=97,8,None
-    // s=next(x for x in (pow(g,(p-1)//16,p) for g in range(2,p)) if pow(x,8,p)==p-1)
-    // a=[1,2,3,4,5,6,7,8]; b=lambda i:int(f'{i:03b}'[::-1],2)
-    // print(s,[sum(c*pow(s,(2*b(i)+1)*j,p) for j,c in enumerate(a))%p for i in range(8)])"
+    // python3 crates/fesc-ring/tests/vectors/ntt_kat.py: the definition, evaluated term by term.
     let plan = Ntt::new(Modulus::new(97).unwrap(), 8).unwrap();
     assert_eq!(plan.root(), 8);
     for path in Path::available() {
@@ -65,6 +62,22 @@ fn known_answers() {
         assert_eq!(a, [86, 56, 41, 67, 4, 4, 53, 85], "{path:?}");
         plan.inverse_with(path, &mut a);
         assert_eq!(a, [1, 2, 3, 4, 5, 6, 7, 8], "{path:?}");
+    }
+}
+
+#[test]
+fn known_answers_of_the_widest_kernel() {
+    // python3 crates/fesc-ring/tests/vectors/ntt_kat.py
+    const P: u64 = 1125899906826241;
+    let plan = Ntt::new(Modulus::new(P).unwrap(), 256).unwrap();
+    assert_eq!(plan.root(), 793218081992636);
+    for path in Path::available() {
+        let mut a: Vec<u64> = (0..256).map(|k| P - 1 - k * k * k).collect();
+        plan.forward_with(path, &mut a);
+        assert_eq!(a[..3], [612725474274433, 631212677406779, 165727412488015], "{path:?}");
+        assert_eq!(a[253..], [169924174376548, 196876170141440, 1047942422760057], "{path:?}");
+        let sum = a.iter().zip(1u128..).fold(0, |s, (&x, i)| (s + i * u128::from(x)) % u128::from(P));
+        assert_eq!(sum, 429417220995940, "{path:?}");
     }
 }
 

@@ -89,6 +89,16 @@ fn refusals_carry_the_numbers() {
         s[9] = x;
         assert_eq!(poly.prepare_small(&s).err(), Some(PolyError::NotSmall { bound: 3 }));
     }
+    // Factors prepared by another ring: other width, other degree.
+    let other = PolyRing::new(Ring::new(40).unwrap(), 16, 3).unwrap();
+    let (full, small) = (other.prepare_full(&[1; 16]).unwrap(), poly.prepare_small(&[1; 16]).unwrap());
+    let foreign = PolyError::Foreign { expected: poly.digits(), bits: 48, got: other.digits(), got_bits: 40 };
+    assert_eq!(poly.mul(&full, &small), Err(foreign));
+    let other = PolyRing::new(ring, 32, 3).unwrap();
+    let (long, long_small) = (other.prepare_full(&[1; 32]).unwrap(), other.prepare_small(&[1; 32]).unwrap());
+    assert_eq!(poly.mul(&long, &small), Err(PolyError::Length { expected: 16, got: 32 }));
+    let full = poly.prepare_full(&[1; 16]).unwrap();
+    assert_eq!(poly.mul(&full, &long_small), Err(PolyError::Length { expected: 16, got: 32 }));
     assert!(matches!(PolyRing::new(ring, 2048, 1 << 40), Err(PolyError::Bound { bound, .. }) if bound == 1 << 40));
     assert!(matches!(PolyRing::new(ring, 100, 1), Err(PolyError::Prime(_))));
 }
