@@ -14,6 +14,8 @@ pub mod activation;
 mod bilinear;
 pub mod correlation;
 mod error;
+#[cfg(test)]
+mod hostile;
 mod ledger;
 mod party;
 pub mod protocol;
@@ -21,6 +23,8 @@ pub mod provider;
 mod share;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod views;
 
 pub use correlation::Request;
 pub use error::MpcError;
