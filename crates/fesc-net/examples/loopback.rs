@@ -1,22 +1,22 @@
 //! Measures a channel over each transport on this machine: one-way throughput and the time of a small exchange.
 //!
-//! `cargo run --release -p fesc-net --example loopback -- [MESSAGE_MIB] [MESSAGES] [EXCHANGES]`
+//! `cargo run --release -p fesc-net --example loopback -- [MESSAGE_MIB] [MESSAGES] [EXCHANGES] [PROFILE]`
 #![allow(clippy::unwrap_used, reason = "a program for measurements; any failure should end it")]
 
 use std::time::Instant;
 
-use fesc_net::{Channel, ClientSecurity, Config, Identity, Listener, NetError, ServerSecurity, Tag, connect};
+use fesc_net::{Channel, ClientSecurity, Config, Identity, Listener, NetError, Profile, ServerSecurity, Tag, connect};
 
 const BULK: Tag = Tag(0x0301);
 const PING: Tag = Tag(0x0302);
 
-fn tcp_pair(server: ServerSecurity, client: ClientSecurity) -> Result<(Channel, Channel), NetError> {
+fn tcp_pair(server: ServerSecurity, client: ClientSecurity, config: &Config) -> Result<(Channel, Channel), NetError> {
     let session = [0; 32];
-    let listener = Listener::bind("127.0.0.1:0", server, Config::default())?;
+    let listener = Listener::bind("127.0.0.1:0", server, config.clone())?;
     let address = listener.address().to_string();
     std::thread::scope(|scope| {
         let accepted = scope.spawn(|| listener.accept()?.establish(&session));
-        let client = connect(&address, &client, &session, &Config::default())?;
+        let client = connect(&address, &client, &session, config)?;
         Ok((client, accepted.join().unwrap()?))
     })
 }
@@ -48,7 +48,7 @@ fn measure(name: &str, pair: (Channel, Channel), len: usize, count: usize, excha
         let ping = start.elapsed().as_secs_f64();
         peer.join().unwrap()?;
         println!(
-            "{name:9} {:6.2} GB/s in messages of {} MiB, {:5.1} us per exchange of 64 bytes",
+            "{name:9} {:7.4} GB/s in messages of {} MiB, {:7.1} us per exchange of 64 bytes",
             (count * len) as f64 / bulk / 1e9,
             len >> 20,
             ping / exchanges.max(1) as f64 * 1e6
@@ -58,13 +58,15 @@ fn measure(name: &str, pair: (Channel, Channel), len: usize, count: usize, excha
 }
 
 fn main() -> Result<(), NetError> {
-    let mut arguments = std::env::args().skip(1).map(|a| a.parse::<usize>().unwrap());
-    let mut next = |default| arguments.next().unwrap_or(default);
-    let (len, count, exchanges) = (next(4) << 20, next(100), next(2000));
-    measure("memory", Channel::memory_pair(), len, count, exchanges)?;
-    let plain = tcp_pair(ServerSecurity::InsecurePlaintext, ClientSecurity::InsecurePlaintext)?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |i: usize, default: usize| arguments.get(i).map_or(default, |a| a.parse().unwrap());
+    let (len, count, exchanges) = (number(0, 4) << 20, number(1, 100), number(2, 2000));
+    let profile = arguments.get(3).map_or(Ok(Profile::NONE), |text| text.parse())?;
+    let config = Config { profile, ..Config::default() };
+    measure("memory", Channel::memory_pair_with(&config)?, len, count, exchanges)?;
+    let plain = tcp_pair(ServerSecurity::InsecurePlaintext, ClientSecurity::InsecurePlaintext, &config)?;
     measure("TCP", plain, len, count, exchanges)?;
     let identity = Identity::generate()?;
     let pin = ClientSecurity::Tls(identity.fingerprint());
-    measure("TCP + TLS", tcp_pair(ServerSecurity::Tls(identity), pin)?, len, count, exchanges)
+    measure("TCP + TLS", tcp_pair(ServerSecurity::Tls(identity), pin, &config)?, len, count, exchanges)
 }

@@ -132,8 +132,9 @@ impl Queue {
         }
     }
 
-    /// Moves all waiting frames, at most `max`, to `out`; waits for the first. False when no more will come.
-    pub(crate) fn pop_batch(&self, out: &mut Vec<Frame>, max: usize) -> bool {
+    /// Moves waiting frames to `out`, at most `max`, and none after `enough` bytes; waits for the first. False when no
+    /// more will come.
+    pub(crate) fn pop_batch(&self, out: &mut Vec<Frame>, max: usize, enough: usize) -> bool {
         let mut state = self.lock();
         while state.frames.is_empty() {
             if state.ended {
@@ -141,8 +142,12 @@ impl Queue {
             }
             state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        let n = state.frames.len().min(max);
-        out.extend(state.frames.drain(..n));
+        let mut bytes = 0;
+        while out.len() < max && bytes < enough {
+            let Some(frame) = state.frames.pop_front() else { break };
+            bytes += frame.bytes();
+            out.push(frame);
+        }
         true
     }
 
@@ -266,11 +271,23 @@ mod tests {
         let q = Queue::new(100);
         q.push(frame(0, 84), SHORT).unwrap();
         let mut out = Vec::new();
-        assert!(q.pop_batch(&mut out, 8));
+        assert!(q.pop_batch(&mut out, 8, 1));
         assert!(q.push(frame(1, 1), SHORT).is_err());
         q.done(100);
         q.push(frame(1, 1), SHORT).unwrap();
         assert_eq!(q.bytes(), 17);
+    }
+
+    #[test]
+    fn a_batch_is_bounded_in_frames_and_bytes() {
+        let q = Queue::new(1 << 20);
+        (0..10).for_each(|i| q.push(frame(i, 84), SHORT).unwrap());
+        let take = |max, enough| {
+            let mut out = Vec::new();
+            assert!(q.pop_batch(&mut out, max, enough));
+            out.len()
+        };
+        assert_eq!([take(3, 1000), take(9, 101), take(9, 1), take(9, 1000)], [3, 2, 1, 4]);
     }
 
     #[test]

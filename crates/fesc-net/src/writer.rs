@@ -16,6 +16,10 @@ use crate::{HEADER_BYTES, NetError};
 /// Frames per vectored write; two slices each stay below the system's limit of 1024.
 const BATCH: usize = 256;
 
+/// No more frames are added to a write of this size, so that the memory of large ones is given back while the next are
+/// on their way.
+const BATCH_BYTES: usize = 256 * 1024;
+
 /// The outgoing half of a stream.
 pub(crate) trait Sink: Send {
     /// Writes some bytes of the slices, at least one. A peer that takes nothing within the time limit gives
@@ -87,7 +91,7 @@ impl Writer {
 
     fn pump(&mut self) -> Result<(), Failure> {
         let mut batch = Vec::new();
-        while self.queue.pop_batch(&mut batch, BATCH) {
+        while self.queue.pop_batch(&mut batch, BATCH, BATCH_BYTES) {
             if self.pacer.is_none() {
                 self.write_batch(&batch)?;
                 let bytes = batch.iter().map(Frame::bytes).sum();
