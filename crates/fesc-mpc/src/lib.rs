@@ -14,6 +14,9 @@ pub mod activation;
 mod bilinear;
 pub mod correlation;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(test)]
 mod hostile;
 mod ledger;

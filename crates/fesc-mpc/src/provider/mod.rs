@@ -20,6 +20,8 @@ pub use dealer::{Dealer, dealer_cost, serve as serve_dealer};
 pub use queue::Queue;
 #[cfg(test)]
 pub(crate) use seeded::Seeded;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use store::parse_half;
 pub use store::{Prepared, SessionId, Store};
 pub use two_party::TwoParty;
 

@@ -84,7 +84,7 @@ impl Store {
     pub fn append(&mut self, request: &Request, half: &Material) -> Result<(), MpcError> {
         let layout = request.layout(self.role);
         let name = request.encode();
-        let mut bytes = Zeroizing::new(Vec::with_capacity(64 + name.len() + packed_len(&layout, |_| true)));
+        let mut bytes = Zeroizing::new(Vec::with_capacity(84 + name.len() + packed_len(&layout, |_| true)));
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&self.session);
         bytes.extend_from_slice(&self.end.to_le_bytes());
@@ -124,23 +124,10 @@ impl Store {
         let limit = 84 + MAX_ENCODED_BYTES + packed_len(&layout, |_| true);
         let bytes = Zeroizing::new(read_bounded(&path, limit)?);
         self.burn()?;
-        let bad = || MpcError::Store { path: path.display().to_string(), reason: "damaged".into() };
-        let (body, digest) = bytes.split_last_chunk::<32>().ok_or_else(bad)?;
-        if Sha256::digest(body)[..] != digest[..] {
-            return Err(bad());
+        match parse_half(&bytes, &self.session, number, request, self.role) {
+            Some(half) => half,
+            None => Err(MpcError::Store { path: path.display().to_string(), reason: "damaged".into() }),
         }
-        let rest = body.strip_prefix(&MAGIC[..]).and_then(|b| b.strip_prefix(&self.session[..])).ok_or_else(bad)?;
-        let rest = rest.strip_prefix(&number.to_le_bytes()[..]).ok_or_else(bad)?;
-        let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(bad)?;
-        let (name, fields) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or_else(bad)?;
-        let found = Request::decode(name)?;
-        if found != *request {
-            let (found, wanted) = (found.to_string(), request.to_string());
-            return Err(MpcError::WrongCorrelation { index: number, found, wanted });
-        }
-        let mut half = Material { fields: layout.iter().map(crate::correlation::Field::empty).collect() };
-        half.read(&layout, |_| true, fields)?;
-        Ok(half)
     }
 
     /// Deletes the next correlation durably.
@@ -151,6 +138,35 @@ impl Store {
         self.next += 1;
         Ok(())
     }
+}
+
+/// Reads a stored half: `None` if the file is damaged or not number `number` of this session, an error if it was made for
+/// another request.
+pub(crate) fn parse_half(
+    bytes: &[u8],
+    session: &SessionId,
+    number: u64,
+    request: &Request,
+    role: Role,
+) -> Option<Result<Material, MpcError>> {
+    let (body, digest) = bytes.split_last_chunk::<32>()?;
+    if Sha256::digest(body)[..] != digest[..] {
+        return None;
+    }
+    let rest = body.strip_prefix(&MAGIC[..])?.strip_prefix(&session[..])?.strip_prefix(&number.to_le_bytes()[..])?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let (name, fields) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    let found = match Request::decode(name) {
+        Ok(found) => found,
+        Err(e) => return Some(Err(e)),
+    };
+    if found != *request {
+        let (found, wanted) = (found.to_string(), request.to_string());
+        return Some(Err(MpcError::WrongCorrelation { index: number, found, wanted }));
+    }
+    let layout = request.layout(role);
+    let mut half = Material { fields: layout.iter().map(crate::correlation::Field::empty).collect() };
+    Some(half.read(&layout, |_| true, fields).map(|()| half))
 }
 
 /// A store as a source of correlations.
