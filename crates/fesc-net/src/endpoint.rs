@@ -291,22 +291,28 @@ impl Handshake {
     }
 }
 
+/// A blocking socket says `WouldBlock` when its time is over. To rustls that means "ask again later", and it would call
+/// a handshake that has only begun a success.
+fn timed_out(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::WouldBlock { io::ErrorKind::TimedOut.into() } else { error }
+}
+
 impl Read for Handshake {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         self.socket.set_read_timeout(Some(self.left()?))?;
-        self.socket.read(out)
+        self.socket.read(out).map_err(timed_out)
     }
 }
 
 impl Write for Handshake {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.socket.set_write_timeout(Some(self.left()?))?;
-        self.socket.write(bytes)
+        self.socket.write(bytes).map_err(timed_out)
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.socket.set_write_timeout(Some(self.left()?))?;
-        self.socket.write_vectored(slices)
+        self.socket.write_vectored(slices).map_err(timed_out)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -280,6 +280,18 @@ fn a_client_that_trickles_cannot_hold_the_handshake_open() {
     }
 }
 
+#[test]
+fn a_client_that_begins_and_falls_silent_ends_in_a_timeout() {
+    // Half a hello, half a TLS record: some bytes came, and then the wait runs out in one piece.
+    for ((server, _), bytes) in [(plain(), &[0, 1, 1, 0xfe][..]), (tls(), &[0x16, 3, 1, 2, 0, 1])] {
+        let listener = Listener::bind("127.0.0.1:0", server, quick()).unwrap();
+        let mut socket = TcpStream::connect(listener.address()).unwrap();
+        socket.write_all(bytes).unwrap();
+        let error = refused(listener.accept().unwrap().establish(&SESSION));
+        assert!(matches!(error, NetError::HandshakeTimeout { .. }), "{error}");
+    }
+}
+
 /// A client made by hand, whose hello carries this exporter label; then it leaves without a TLS goodbye.
 fn hello_by_hand(label: &[u8]) -> Result<Channel, NetError> {
     let listener = Listener::bind("127.0.0.1:0", tls().0, quick()).unwrap();
