@@ -38,6 +38,11 @@ impl OtSender {
         self.delta
     }
 
+    /// Spreads the silent source's trees over rayon's threads from now on; off at first. Changes no output.
+    pub fn set_parallel(&mut self, on: bool) {
+        self.stock.set_parallel(on);
+    }
+
     /// COTs buffered: that many need no communication.
     pub fn available(&self) -> usize {
         self.stock.len()

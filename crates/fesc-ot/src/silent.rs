@@ -6,10 +6,11 @@
 //! The low-bit convention (`lsb(q) = 0`) is linear, so it passes through the code unchanged.
 //!
 //! Output comes tree by tree: beside the table of `k` blocks only one tree and the blocks kept for the next
-//! iteration are held. All messages go from the OT sender to the OT receiver, [`TREES_PER_FRAME`] trees in each.
+//! iteration are held (a whole frame of trees when threads are used). All messages go from the OT sender to the OT receiver, [`TREES_PER_FRAME`] trees in each.
 
 use fesc_ring::Prg;
 use fesc_ring::block::{Aes, LocalCode};
+use rayon::prelude::*;
 use zeroize::Zeroize;
 
 use crate::params::LpnParams;
@@ -36,6 +37,8 @@ pub(crate) struct Iteration {
     /// Trees of this iteration that are done.
     tree: usize,
     leaves: Vec<u128>,
+    /// Spread the trees of a frame over rayon's threads. The result is the same.
+    pub(crate) parallel: bool,
 }
 
 impl Iteration {
@@ -52,6 +55,7 @@ impl Iteration {
             keep: if repeats { params.reserve() } else { 0 },
             tree: 0,
             leaves: vec![0; params.block()],
+            parallel: false,
             params,
         };
         it.load(start);
@@ -104,55 +108,82 @@ impl Iteration {
         cost
     }
 
-    fn tree_aes(&mut self) -> Aes {
-        let aes = Aes::new(self.tree_key ^ self.trees_made);
-        self.trees_made += 1;
-        aes
-    }
-
-    fn levels(&self) -> std::ops::Range<usize> {
+    /// The COTs of the levels of a tree of this frame.
+    fn levels(&self, tree: usize) -> &[u128] {
         let h = self.params.log_block() as usize;
-        self.tree * h..(self.tree + 1) * h
+        let first = (self.tree + tree) * h;
+        self.paths.get(first..first + h).unwrap_or_default()
     }
 
     /// Makes the next frame of trees as the sender: appends `q` values and returns the message.
     pub(crate) fn send(&mut self, delta: u128, prg: &mut Prg, out: &mut Vec<u128>) -> Vec<u8> {
-        let mut message = Vec::with_capacity(self.message_len());
-        for _ in 0..Self::frame_trees(self.tree, &self.params) {
-            let aes = self.tree_aes();
-            let paths = self.paths.get(self.levels()).unwrap_or_default();
-            tree::send(&aes, delta, prg.next_u128(), paths, &mut self.leaves, &mut message);
-            self.finish_tree(out);
-        }
+        let mut message = vec![0u8; self.message_len()];
+        let mut roots = vec![0u128; Self::frame_trees(self.tree, &self.params)];
+        prg.fill_u128(&mut roots);
+        let levels = self.params.log_block() as usize;
+        let parts: Vec<_> =
+            roots.iter().copied().zip(message.as_chunks_mut::<BLOCK>().0.chunks_exact_mut(levels)).collect();
+        let make = |it: &Self, aes: &Aes, tree, (root, part): (u128, &mut [[u8; BLOCK]]), leaves: &mut [u128]| {
+            tree::send(aes, delta, root, it.levels(tree), leaves, part);
+        };
+        self.frame(parts, make, out);
+        roots.zeroize();
         message
     }
 
     /// Makes the next frame of trees as the receiver, from a message of `message_len()` bytes.
     pub(crate) fn receive(&mut self, message: &[u8], out: &mut Vec<u128>) {
-        let blocks = message.as_chunks::<BLOCK>().0;
-        for part in blocks.chunks_exact(self.params.log_block() as usize) {
-            let aes = self.tree_aes();
-            let paths = self.paths.get(self.levels()).unwrap_or_default();
-            tree::receive(&aes, paths, part, &mut self.leaves);
-            self.finish_tree(out);
-        }
+        let levels = self.params.log_block() as usize;
+        let parts: Vec<_> = message.as_chunks::<BLOCK>().0.chunks_exact(levels).collect();
+        let make = |it: &Self, aes: &Aes, tree, part: &[[u8; BLOCK]], leaves: &mut [u128]| {
+            tree::receive(aes, it.levels(tree), part, leaves);
+        };
+        self.frame(parts, make, out);
     }
 
-    /// Adds the code's rows to the leaves and hands them out.
-    fn finish_tree(&mut self, out: &mut Vec<u128>) {
-        let row = (self.tree * self.params.block()) as u64;
-        self.code.xor_rows(row, &self.table, &mut self.leaves);
-        let (own, give) = self.leaves.split_at(self.leaves.len().min(self.keep - self.kept.len()));
-        self.kept.extend_from_slice(own);
-        out.extend_from_slice(give);
-        self.tree += 1;
-        if self.tree == self.params.t() {
+    /// Fills the trees of a frame, one per part, adds the code's rows and hands the blocks out in order.
+    fn frame<P: Send>(
+        &mut self,
+        parts: Vec<P>,
+        make: impl Fn(&Self, &Aes, usize, P, &mut [u128]) + Sync,
+        out: &mut Vec<u128>,
+    ) {
+        let (block, trees) = (self.params.block(), parts.len());
+        let fill = |it: &Self, tree: usize, part: P, leaves: &mut [u128]| {
+            let aes = Aes::new(it.tree_key ^ (it.trees_made + tree as u128));
+            make(it, &aes, tree, part, leaves);
+            it.code.xor_rows(((it.tree + tree) * block) as u64, &it.table, leaves);
+        };
+        if self.parallel {
+            let mut all = vec![0u128; trees * block];
+            let jobs = all.par_chunks_exact_mut(block).zip(parts).enumerate();
+            jobs.for_each(|(tree, (leaves, part))| fill(self, tree, part, leaves));
+            self.hand_out(&all, out);
+            all.zeroize();
+        } else {
+            let mut leaves = std::mem::take(&mut self.leaves);
+            for (tree, part) in parts.into_iter().enumerate() {
+                fill(self, tree, part, &mut leaves);
+                self.hand_out(&leaves, out);
+            }
+            self.leaves = leaves;
+        }
+        self.trees_made += trees as u128;
+        self.tree += trees;
+        if self.tree >= self.params.t() {
             self.tree = 0;
             let mut kept = std::mem::take(&mut self.kept);
             self.load(&kept);
             kept.zeroize();
             self.kept = kept;
         }
+    }
+
+    /// The first blocks of an iteration are kept for the next one.
+    fn hand_out(&mut self, made: &[u128], out: &mut Vec<u128>) {
+        let (own, give) = made.split_at(made.len().min(self.keep - self.kept.len()));
+        self.kept.extend_from_slice(own);
+        out.extend_from_slice(give);
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn setup_cost(kind: CotKind, params: &SilentParams) -> OtCost {
 
 pub(crate) enum SenderSource {
     Iknp(IknpSender),
-    Silent { iteration: Box<Iteration>, delta: u128, prg: Prg },
+    Silent { iteration: Box<Iteration>, delta: u128, prg: Box<Prg> },
 }
 
 impl SenderSource {
@@ -42,7 +42,7 @@ impl SenderSource {
             let wrap = |iteration, prg: &mut Prg| SenderSource::Silent {
                 iteration: Box::new(iteration),
                 delta,
-                prg: prg.fork(),
+                prg: Box::new(prg.fork()),
             };
             source = wrap(first_iteration(&mut source, ch, params, &session)?, prg);
             source = wrap(main_iteration(&mut source, ch, params, &session)?, prg);
@@ -68,6 +68,12 @@ impl Source for SenderSource {
         match self {
             SenderSource::Iknp(_) => iknp::cost(missing),
             SenderSource::Silent { iteration, .. } => iteration.cost(missing),
+        }
+    }
+
+    fn set_parallel(&mut self, on: bool) {
+        if let SenderSource::Silent { iteration, .. } = self {
+            iteration.parallel = on;
         }
     }
 }
@@ -123,6 +129,12 @@ impl Source for ReceiverSource {
         match self {
             ReceiverSource::Iknp(_) => iknp::cost(missing),
             ReceiverSource::Silent(iteration) => iteration.cost(missing),
+        }
+    }
+
+    fn set_parallel(&mut self, on: bool) {
+        if let ReceiverSource::Silent(iteration) = self {
+            iteration.parallel = on;
         }
     }
 }

@@ -11,6 +11,8 @@ pub(crate) trait Source {
     fn refill(&mut self, ch: &mut Channel, missing: usize, out: &mut Vec<u128>) -> Result<(), OtError>;
     /// The exact cost of `missing` COTs by repeated [`refill`](Self::refill).
     fn cost(&self, missing: usize) -> OtCost;
+    /// Whether to use several threads.
+    fn set_parallel(&mut self, on: bool);
 }
 
 /// A source with a first-in first-out buffer of secret blocks.
@@ -27,6 +29,10 @@ impl<S: Source> Stock<S> {
 
     pub(crate) fn len(&self) -> usize {
         self.blocks.len() - self.used
+    }
+
+    pub(crate) fn set_parallel(&mut self, on: bool) {
+        self.source.set_parallel(on);
     }
 
     pub(crate) fn cost(&self, m: usize) -> OtCost {

@@ -23,15 +23,15 @@ use fesc_ring::block::Aes;
 /// Low bits are cleared in the sender's leaves; the receiver's low bits are its choice bits.
 const CLEAR: u128 = !1;
 
-/// Fills `leaves` (length `2^levels`, `levels = paths.len()`) and appends the message, 16 bytes per level.
-pub(crate) fn send(aes: &Aes, delta: u128, root: u128, paths: &[u128], leaves: &mut [u128], message: &mut Vec<u8>) {
+/// Fills `leaves` (length `2^levels`, `levels = paths.len()`) and `message`, one block per level.
+pub(crate) fn send(aes: &Aes, delta: u128, root: u128, paths: &[u128], leaves: &mut [u128], message: &mut [[u8; 16]]) {
     if let [first, second, ..] = leaves {
         *first = root;
         *second = root ^ delta;
     }
-    for (level, q) in paths.iter().enumerate() {
+    for (level, (q, m)) in paths.iter().zip(message).enumerate() {
         let left = if level == 0 { root } else { grow(aes, level, leaves) };
-        message.extend_from_slice(&(left ^ q).to_le_bytes());
+        *m = (left ^ q).to_le_bytes();
     }
     for l in leaves {
         *l &= CLEAR;

@@ -62,8 +62,8 @@ fn one_of_eight_gives_the_pad_of_the_digit_only() {
             assert_eq!((pads.len(), digits.len(), got.len()), (m, m, m));
             for i in 0..m {
                 seen[usize::from(digits[i])] += 1;
-                for v in 0..8 {
-                    assert_eq!(pads[i][v] == got[i], v == usize::from(digits[i]));
+                for (v, pad) in pads[i].iter().enumerate() {
+                    assert_eq!(*pad == got[i], v == usize::from(digits[i]));
                 }
             }
         }
@@ -133,4 +133,22 @@ fn both_roles_share_one_channel() {
     assert!(sent0.iter().zip(&got1).all(|(p, g)| p.contains(g)));
     let hits = sent1.iter().zip(&got0).filter(|(p, g)| p.contains(g)).count();
     assert!(hits.abs_diff(got0.len() / 4) < got0.len() / 10, "digits 0 and 5 come up a quarter of the time: {hits}");
+}
+
+#[test]
+fn threads_change_nothing() {
+    let run = |parallel: bool| {
+        pair(
+            CotKind::Silent,
+            |s, ch| {
+                s.set_parallel(parallel);
+                SIZES.map(|m| s.correlated(ch, m).unwrap())
+            },
+            |r, ch| {
+                r.set_parallel(parallel);
+                SIZES.map(|m| r.correlated(ch, m).unwrap())
+            },
+        )
+    };
+    assert!(run(false) == run(true));
 }

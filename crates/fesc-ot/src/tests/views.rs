@@ -147,13 +147,13 @@ fn tree_messages_are_balanced() {
         let paths: Vec<u128> = (0..6).map(|_| g.next_u128() & !1).collect();
         let choices: Vec<u128> = paths.iter().map(|_| g.next_u128() & 1).collect();
         let t: Vec<u128> = paths.iter().zip(&choices).map(|(q, c)| q ^ (delta & 0u128.wrapping_sub(*c))).collect();
-        let (mut leaves, mut message) = (vec![0; 64], Vec::new());
+        let (mut leaves, mut message) = (vec![0; 64], [[0u8; 16]; 6]);
         crate::tree::send(&Aes::new(tree), delta, g.next_u128(), &paths, &mut leaves, &mut message);
-        for (m, t) in message.as_chunks::<16>().0.iter().zip(&t) {
+        for (m, t) in message.iter().zip(&t) {
             blocks.push(u128::from_le_bytes(*m) ^ t);
         }
         let mut received = vec![0; 64];
-        crate::tree::receive(&Aes::new(tree), &t, message.as_chunks::<16>().0, &mut received);
+        crate::tree::receive(&Aes::new(tree), &t, &message, &mut received);
         let different: Vec<usize> = (0..64).filter(|&i| received[i] != leaves[i]).collect();
         assert_eq!(different.len(), 1);
         assert_eq!(received[different[0]] ^ leaves[different[0]], delta);

@@ -78,13 +78,13 @@ impl Aes {
     /// calls and `q` hashes under one key. Change the key to keep `q` small.
     pub fn hash(&self, blocks: &mut [u128], first: u64) {
         let words = bytemuck::cast_slice_mut(blocks);
-        on_path!(self, hash(words, first, None));
+        on_path!(self, hash(words, first));
     }
 
     /// TMMO with one given tweak per block; blocks beyond the tweaks get tweak 0.
     pub fn hash_tweaked(&self, blocks: &mut [u128], tweaks: &[u64]) {
         let words = bytemuck::cast_slice_mut(blocks);
-        on_path!(self, hash(words, 0, Some(tweaks)));
+        on_path!(self, hash_given(words, tweaks));
     }
 
     /// One level of the correlated GGM tree of Guo et al. (2022/1431), in place.

@@ -22,96 +22,171 @@ impl Batch {
 }
 
 /// Expands to the kernels of one path. `$keys` holds the round keys, `$permute(&keys, &mut Batch)` is AES on a batch.
+///
+/// Each kernel has a body for one full batch, so that all copies have a fixed size; a short tail is padded with zeros and
+/// goes through the same body.
 macro_rules! kernels {
     ($(#[$feature:meta])* $keys:ty, $permute:path) => {
         use super::kernels::{BATCH, Batch, WORDS};
 
+        $(#[$feature])*
+        #[inline]
+        fn encrypt_batch(keys: &$keys, x: &mut [u64; WORDS]) {
+            let mut b = Batch(*x);
+            $permute(keys, &mut b);
+            *x = b.0;
+        }
+
         /// AES on every block, in place.
         $(#[$feature])*
         pub(super) fn encrypt(keys: &$keys, words: &mut [u64]) {
-            for part in words.chunks_mut(WORDS) {
-                let mut b = Batch::ZERO;
-                b.0[..part.len()].copy_from_slice(part);
-                $permute(keys, &mut b);
-                part.copy_from_slice(&b.0[..part.len()]);
+            let (full, tail) = words.as_chunks_mut::<WORDS>();
+            for part in full {
+                encrypt_batch(keys, part);
             }
+            if !tail.is_empty() {
+                let mut part = [0; WORDS];
+                part[..tail.len()].copy_from_slice(tail);
+                encrypt_batch(keys, &mut part);
+                tail.copy_from_slice(&part[..tail.len()]);
+            }
+        }
+
+        $(#[$feature])*
+        #[inline]
+        fn ctr_batch(keys: &$keys, counter: u128) -> Batch {
+            let mut b = Batch::ZERO;
+            let (low, high) = (counter as u64, (counter >> 64) as u64);
+            if low <= u64::MAX - BATCH as u64 {
+                for (i, pair) in b.0.chunks_exact_mut(2).enumerate() {
+                    pair[0] = low + i as u64;
+                    pair[1] = high;
+                }
+            } else {
+                for (i, pair) in b.0.chunks_exact_mut(2).enumerate() {
+                    let c = counter.wrapping_add(i as u128);
+                    pair[0] = c as u64;
+                    pair[1] = (c >> 64) as u64;
+                }
+            }
+            $permute(keys, &mut b);
+            b
         }
 
         /// `out = AES(start), AES(start + 1), ...` as bytes; a last partial block is cut.
         $(#[$feature])*
         pub(super) fn ctr(keys: &$keys, start: u128, out: &mut [u8]) {
             let mut counter = start;
-            for part in out.chunks_mut(8 * WORDS) {
-                let mut b = Batch::ZERO;
-                let (low, high) = (counter as u64, (counter >> 64) as u64);
-                if low <= u64::MAX - BATCH as u64 {
-                    for (i, pair) in b.0.chunks_exact_mut(2).enumerate() {
-                        pair[0] = low + i as u64;
-                        pair[1] = high;
-                    }
-                } else {
-                    for (i, pair) in b.0.chunks_exact_mut(2).enumerate() {
-                        let c = counter.wrapping_add(i as u128);
-                        pair[0] = c as u64;
-                        pair[1] = (c >> 64) as u64;
-                    }
-                }
+            let (full, tail) = out.as_chunks_mut::<{ 8 * WORDS }>();
+            for part in full {
+                *part = bytemuck::cast(ctr_batch(keys, counter));
                 counter = counter.wrapping_add(BATCH as u128);
-                $permute(keys, &mut b);
-                let bytes: &[u8] = bytemuck::bytes_of(&b);
-                part.copy_from_slice(&bytes[..part.len()]);
+            }
+            if !tail.is_empty() {
+                let bytes: [u8; 8 * WORDS] = bytemuck::cast(ctr_batch(keys, counter));
+                tail.copy_from_slice(&bytes[..tail.len()]);
             }
         }
 
-        /// `x <- pi(pi(x) ^ i) ^ pi(x)` with `i = first, first + 1, ...`, or the given tweaks.
         $(#[$feature])*
-        pub(super) fn hash(keys: &$keys, words: &mut [u64], first: u64, given: Option<&[u64]>) {
-            let mut tweak = first;
-            let mut given = given.map(|g| g.chunks(BATCH));
-            for part in words.chunks_mut(WORDS) {
-                let mut p = Batch::ZERO;
-                p.0[..part.len()].copy_from_slice(part);
-                $permute(keys, &mut p);
-                let mut y = p;
-                match given.as_mut() {
-                    Some(g) => {
-                        for (pair, t) in y.0.chunks_exact_mut(2).zip(g.next().unwrap_or(&[])) {
-                            pair[0] ^= t;
-                        }
-                    }
-                    None => {
-                        for (i, pair) in y.0.chunks_exact_mut(2).enumerate() {
-                            pair[0] ^= tweak.wrapping_add(i as u64);
-                        }
-                        tweak = tweak.wrapping_add(BATCH as u64);
-                    }
-                }
-                $permute(keys, &mut y);
-                for (o, (a, b)) in part.iter_mut().zip(y.0.iter().zip(&p.0)) {
-                    *o = a ^ b;
-                }
+        #[inline]
+        fn hash_batch(keys: &$keys, x: &mut [u64; WORDS], tweaks: &Batch) {
+            let mut p = Batch(*x);
+            $permute(keys, &mut p);
+            let mut y = p;
+            for (y, t) in y.0.iter_mut().zip(&tweaks.0) {
+                *y ^= t;
+            }
+            $permute(keys, &mut y);
+            for (o, (a, b)) in x.iter_mut().zip(y.0.iter().zip(&p.0)) {
+                *o = a ^ b;
             }
         }
 
-        /// One level of the correlated GGM tree; returns the XOR of the left children.
+        /// `x <- pi(pi(x) ^ i) ^ pi(x)` with `i = tweak(0), tweak(1), ...`; `next` turns one batch of tweaks into the next.
+        $(#[$feature])*
+        #[inline]
+        fn hash_with(keys: &$keys, words: &mut [u64], mut tweaks: Batch, mut next: impl FnMut(&mut Batch)) {
+            let (full, tail) = words.as_chunks_mut::<WORDS>();
+            for part in full {
+                hash_batch(keys, part, &tweaks);
+                next(&mut tweaks);
+            }
+            if !tail.is_empty() {
+                let mut part = [0; WORDS];
+                part[..tail.len()].copy_from_slice(tail);
+                hash_batch(keys, &mut part, &tweaks);
+                tail.copy_from_slice(&part[..tail.len()]);
+            }
+        }
+
+        /// TMMO with the tweaks `first, first + 1, ...`.
+        $(#[$feature])*
+        pub(super) fn hash(keys: &$keys, words: &mut [u64], first: u64) {
+            let mut tweaks = Batch::ZERO;
+            for (i, pair) in tweaks.0.chunks_exact_mut(2).enumerate() {
+                pair[0] = first.wrapping_add(i as u64);
+            }
+            hash_with(keys, words, tweaks, |t| {
+                for (i, w) in t.0.iter_mut().enumerate() {
+                    *w = w.wrapping_add(if i % 2 == 0 { BATCH as u64 } else { 0 });
+                }
+            });
+        }
+
+        /// TMMO with given tweaks, 0 beyond their end.
+        $(#[$feature])*
+        pub(super) fn hash_given(keys: &$keys, words: &mut [u64], tweaks: &[u64]) {
+            let mut parts = tweaks.chunks(BATCH);
+            let mut load = |t: &mut Batch| {
+                *t = Batch::ZERO;
+                for (pair, w) in t.0.chunks_exact_mut(2).zip(parts.next().unwrap_or_default()) {
+                    pair[0] = *w;
+                }
+            };
+            let mut first = Batch::ZERO;
+            load(&mut first);
+            hash_with(keys, words, first, load);
+        }
+
+        /// Left children in place, right children to `r`, left ones also into the sum.
+        $(#[$feature])*
+        #[inline]
+        fn expand_batch(keys: &$keys, l: &mut [u64; WORDS], r: &mut [u64; WORDS], sum: &mut Batch) {
+            let mut s = Batch::ZERO;
+            for (s, x) in s.0.chunks_exact_mut(2).zip(l.chunks_exact(2)) {
+                s[0] = x[1];
+                s[1] = x[0] ^ x[1];
+            }
+            let sigma = s;
+            $permute(keys, &mut s);
+            for i in 0..WORDS {
+                let h = s.0[i] ^ sigma.0[i];
+                r[i] = l[i] ^ h;
+                l[i] = h;
+                sum.0[i] ^= h;
+            }
+        }
+
+        /// One level of the correlated GGM tree on slices of one length; returns the XOR of the left children.
         $(#[$feature])*
         pub(super) fn expand(keys: &$keys, left: &mut [u64], right: &mut [u64]) -> [u64; 2] {
             let mut sum = Batch::ZERO;
-            for (l, r) in left.chunks_mut(WORDS).zip(right.chunks_mut(WORDS)) {
-                let mut s = Batch::ZERO;
-                for (s, x) in s.0.chunks_exact_mut(2).zip(l.chunks_exact(2)) {
-                    s[0] = x[1];
-                    s[1] = x[0] ^ x[1];
-                }
-                let sigma = s;
-                $permute(keys, &mut s);
-                for (h, g) in s.0.iter_mut().zip(&sigma.0) {
-                    *h ^= g;
-                }
-                for ((h, sum), (l, r)) in s.0.iter().zip(sum.0.iter_mut()).zip(l.iter_mut().zip(r)) {
-                    *r = *l ^ h;
-                    *l = *h;
-                    *sum ^= h;
+            let (full_left, tail_left) = left.as_chunks_mut::<WORDS>();
+            let (full_right, tail_right) = right.as_chunks_mut::<WORDS>();
+            for (l, r) in full_left.iter_mut().zip(full_right) {
+                expand_batch(keys, l, r, &mut sum);
+            }
+            let n = tail_left.len();
+            if n > 0 {
+                let (mut l, mut r, mut padded) = ([0; WORDS], [0; WORDS], Batch::ZERO);
+                l[..n].copy_from_slice(tail_left);
+                expand_batch(keys, &mut l, &mut r, &mut padded);
+                tail_left.copy_from_slice(&l[..n]);
+                tail_right.copy_from_slice(&r[..n]);
+                // The padding's children do not belong to the sum.
+                for (s, h) in sum.0.iter_mut().zip(&l[..n]) {
+                    *s ^= h;
                 }
             }
             sum.0.chunks_exact(2).fold([0, 0], |a, p| [a[0] ^ p[0], a[1] ^ p[1]])
