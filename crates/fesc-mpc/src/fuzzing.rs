@@ -109,9 +109,10 @@ mod tests {
 
     #[test]
     fn corpora_replay() {
-        let targets: [(&str, usize, fn(&[u8])); 3] =
-            [("mpc_request", 5_000, request), ("mpc_stored_half", 2_000, stored_half), ("mpc_messages", 25, messages)];
-        for (target, mutations, body) in targets {
+        type Body = fn(&[u8]);
+        let bodies: [Body; 3] = [request, stored_half, messages];
+        let targets = [("mpc_request", 5_000), ("mpc_stored_half", 2_000), ("mpc_messages", 25)];
+        for ((target, mutations), body) in targets.into_iter().zip(bodies) {
             let runs = fesc_net::fuzzing::replay(&corpus(target), mutations, body).unwrap();
             assert!(runs > 2 * mutations, "the corpus of {target} has gone");
         }

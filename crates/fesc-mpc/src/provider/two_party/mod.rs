@@ -32,6 +32,9 @@ use crate::{Role, bilinear};
 /// OTs per chunk: 1-of-8 pads of a chunk are 2 MB, about the size of a second-level cache.
 const CHUNK: usize = 1 << 14;
 
+/// Chunks whose messages are sent before the first answer is awaited: rounds are saved, at most some 20 MB are held.
+const WINDOW: usize = 16;
+
 const CORRECTION: Tag = Tag(0x0410);
 const CHOICES: Tag = Tag(0x0411);
 
@@ -65,6 +68,19 @@ impl TwoParty {
             }
         };
         Ok(Self { role, sender, receiver, prg })
+    }
+
+    /// Makes `ots[i]` COTs with party `i` as the sender available, so that taking them sends nothing: a refill in the middle of
+    /// a window would meet messages that are not its own.
+    fn reserve(&mut self, channel: &mut Channel, ots: [usize; 2]) -> Result<(), MpcError> {
+        for sender in [Role::P0, Role::P1] {
+            if sender == self.role {
+                self.sender.reserve(channel, ots[sender.index()])?;
+            } else {
+                self.receiver.reserve(channel, ots[sender.index()])?;
+            }
+        }
+        Ok(())
     }
 
     /// `count` random OTs in each direction.

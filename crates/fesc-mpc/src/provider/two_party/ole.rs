@@ -7,7 +7,7 @@
 use fesc_net::Channel;
 use fesc_ring::{Prg, Ring};
 
-use super::{CHOICES, CORRECTION, TwoParty, chunks, correct, corrected, frame};
+use super::{CHOICES, CORRECTION, TwoParty, WINDOW, chunks, correct, corrected, frame};
 use crate::Role;
 use crate::correlation::{Bundle, Product};
 use crate::error::MpcError;
@@ -133,30 +133,48 @@ pub(super) fn products(
     width: usize,
 ) -> Result<Vec<u64>, MpcError> {
     let mut out = Vec::with_capacity(numbers.len() * width);
-    for (start, len) in chunks(numbers.len(), chunk_len(ring, width)) {
+    let all: Vec<_> = chunks(numbers.len(), chunk_len(ring, width)).collect();
+    for window in all.chunks(WINDOW) {
+        let mut ots = [0; 2];
+        window.iter().for_each(|&(_, len)| add_transfers_of(ring, len, chooser, &mut ots));
+        tp.reserve(channel, ots)?;
         if tp.role == chooser {
-            out.extend(choose(tp, channel, ring, &numbers[start..start + len], width)?);
+            // All choices of the window leave before the first answer is awaited.
+            let mut pads = Vec::with_capacity(window.len());
+            for &(start, len) in window {
+                pads.push(choose(tp, channel, ring, &numbers[start..start + len])?);
+            }
+            for (&(start, len), pads) in window.iter().zip(pads) {
+                out.extend(collect(channel, ring, &numbers[start..start + len], &pads, width)?);
+            }
         } else {
-            out.extend(offer(tp, channel, ring, &vectors[start * width..(start + len) * width], width)?);
+            for &(start, len) in window {
+                out.extend(offer(tp, channel, ring, &vectors[start * width..(start + len) * width], width)?);
+            }
         }
     }
     Ok(out)
 }
 
-fn choose(
-    tp: &mut TwoParty,
+/// Sends the bits of the numbers against random choices; returns the pads.
+fn choose(tp: &mut TwoParty, channel: &mut Channel, ring: Ring, numbers: &[u64]) -> Result<Vec<u128>, MpcError> {
+    let l = ring.bits() as usize;
+    let (random, pads) = tp.receiver.random(channel, numbers.len() * l)?;
+    let chosen = |i: usize| (0..l).fold(0, |acc, b| acc | super::bit(&random, i * l + b) << b);
+    let up: Vec<u64> = numbers.iter().enumerate().map(|(i, &x)| x ^ chosen(i)).collect();
+    channel.send(CHOICES, ring.pack(&up))?;
+    Ok(pads)
+}
+
+/// Adds up what the chosen bits give.
+fn collect(
     channel: &mut Channel,
     ring: Ring,
     numbers: &[u64],
+    pads: &[u128],
     width: usize,
 ) -> Result<Vec<u64>, MpcError> {
-    let l = ring.bits() as usize;
-    let n = numbers.len() * width;
-    let (random, pads) = tp.receiver.random(channel, numbers.len() * l)?;
-    let mask: Vec<u64> =
-        (0..numbers.len()).map(|i| (0..l).fold(0, |acc, b| acc | super::bit(&random, i * l + b) << b)).collect();
-    let up: Vec<u64> = numbers.iter().zip(&mask).map(|(&x, &c)| x ^ c).collect();
-    channel.send(CHOICES, ring.pack(&up))?;
+    let (l, n) = (ring.bits() as usize, numbers.len() * width);
     let bytes = channel.recv(CORRECTION, down_bytes(ring, n))?;
     let mut rest = bytes.as_slice();
     let mut out = vec![0u64; n];

@@ -7,7 +7,7 @@ use fesc_net::Channel;
 use fesc_ring::{Prg, Ring};
 
 use super::bits::half_ring;
-use super::{BothWays, CHUNK, CORRECTION, TwoParty, bit, chunks, correct, corrected, frame, ole, ring_field};
+use super::{BothWays, CHUNK, CORRECTION, TwoParty, WINDOW, bit, chunks, correct, corrected, frame, ole, ring_field};
 use crate::Role;
 use crate::correlation::{Material, Select};
 use crate::error::MpcError;
@@ -72,25 +72,34 @@ pub(super) fn generate(tp: &mut TwoParty, channel: &mut Channel, shape: &Select)
     let mut bits = vec![0u64; k * words];
     let mut dabits = vec![0u64; k * n];
     let mut times = vec![vec![0u64; k * n]; shape.degree];
-    for (start, len, padded) in element_chunks(shape) {
-        let ots = tp.both_ways(channel, k * padded)?;
-        let sent = send_corrections(role, shape, &ots, &tensors, start, len, padded);
-        let received = exchange_corrections(channel, role, shape, sent, len)?;
-        for j in 0..k {
-            let own = &ots.choices[j * padded / 64..(j + 1) * padded / 64];
-            bits[j * words + start / 64..][..own.len()].copy_from_slice(own);
-            for i in 0..len {
-                let (ot, at) = (j * padded + i, j * n + start + i);
-                let rho = bit(own, i);
-                let mine = pad_words(ots.sent[ot][0], ring, shape.degree);
-                let theirs = pad_words(ots.received[ot], ring, shape.degree);
-                // As receiver; the peer's corrections have no daBit field when P1 sent them.
-                let get = |f: usize| corrected(theirs[f], rho, received[f].get(j * len + i).copied().unwrap_or(0));
-                let product = if role == Role::P0 { mine[0].wrapping_neg() } else { get(0) };
-                dabits[at] = ring.reduce(rho.wrapping_sub(product << 1));
-                for (d, tensor) in tensors.iter().enumerate() {
-                    let local = rho.wrapping_neg() & tensor[start + i];
-                    times[d][at] = ring.reduce(local.wrapping_add(get(d + 1)).wrapping_sub(mine[d + 1]));
+    let all: Vec<_> = element_chunks(shape).collect();
+    for window in all.chunks(WINDOW) {
+        let needed = window.iter().map(|&(_, _, padded)| k * padded).sum();
+        tp.reserve(channel, [needed; 2])?;
+        let mut pending = Vec::with_capacity(window.len());
+        for &(start, len, padded) in window {
+            let ots = tp.both_ways(channel, k * padded)?;
+            channel.send(CORRECTION, own_corrections(role, shape, &ots, &tensors, start, len, padded))?;
+            pending.push(ots);
+        }
+        for (&(start, len, padded), ots) in window.iter().zip(pending) {
+            let received = receive_corrections(channel, role, shape, len)?;
+            for j in 0..k {
+                let own = &ots.choices[j * padded / 64..(j + 1) * padded / 64];
+                bits[j * words + start / 64..][..own.len()].copy_from_slice(own);
+                for i in 0..len {
+                    let (ot, at) = (j * padded + i, j * n + start + i);
+                    let rho = bit(own, i);
+                    let mine = pad_words(ots.sent[ot][0], ring, shape.degree);
+                    let theirs = pad_words(ots.received[ot], ring, shape.degree);
+                    // As receiver; the peer's corrections have no daBit field when P1 sent them.
+                    let get = |f: usize| corrected(theirs[f], rho, received[f].get(j * len + i).copied().unwrap_or(0));
+                    let product = if role == Role::P0 { mine[0].wrapping_neg() } else { get(0) };
+                    dabits[at] = ring.reduce(rho.wrapping_sub(product << 1));
+                    for (d, tensor) in tensors.iter().enumerate() {
+                        let local = rho.wrapping_neg() & tensor[start + i];
+                        times[d][at] = ring.reduce(local.wrapping_add(get(d + 1)).wrapping_sub(mine[d + 1]));
+                    }
                 }
             }
         }
@@ -103,7 +112,7 @@ pub(super) fn generate(tp: &mut TwoParty, channel: &mut Channel, shape: &Select)
 }
 
 /// This party's corrections of one chunk: daBits (P0 only), then one run per tensor.
-fn send_corrections(
+fn own_corrections(
     role: Role,
     shape: &Select,
     ots: &BothWays,
@@ -131,19 +140,18 @@ fn send_corrections(
     out
 }
 
-/// Exchanges corrections; field 0 is empty at P0.
-fn exchange_corrections(
+/// The peer's corrections of one chunk; field 0 is empty at P0.
+fn receive_corrections(
     channel: &mut Channel,
     role: Role,
     shape: &Select,
-    sent: Vec<u8>,
     len: usize,
 ) -> Result<Vec<Vec<u64>>, MpcError> {
     let n = len * shape.thresholds;
     let (ring, first) = (shape.ring, half_ring(shape.ring));
     let first_len = if role == Role::P1 { first.packed_len(n) } else { 0 };
     let each = ring.packed_len(n);
-    let reply = channel.exchange(CORRECTION, sent, first_len + shape.degree * each)?;
+    let reply = channel.recv(CORRECTION, first_len + shape.degree * each)?;
     let (head, tail) = reply.split_at(first_len);
     let mut fields = vec![if role == Role::P1 { first.unpack(head, n)? } else { Vec::new() }];
     for part in tail.chunks_exact(each.max(1)) {
