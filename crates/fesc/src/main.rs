@@ -1,1 +1,55 @@
-fn main() {}
+//! The program `fesc`: parse, dispatch, one exit code.
+//!
+//! Results go to standard output, everything else to standard error. See `cli` for the commands and `exit` for the codes.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod cli;
+mod doctor;
+mod exit;
+mod parties;
+mod progress;
+mod report;
+mod usage;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use cli::{Bench, Cli, Command};
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_log(&cli);
+    let format = if cli.json { report::Format::Json } else { report::Format::Table };
+    let result = match &cli.command {
+        Command::Doctor => doctor::run(format),
+        Command::Bench(Bench::Gemm(args)) => bench::gemm::run(args, format),
+        Command::Bench(Bench::Ot(args)) => bench::ot::run(args, format),
+        Command::Bench(Bench::Net(args)) => bench::net::run(args, format),
+        Command::Bench(Bench::Mpc(args)) => bench::mpc::run(args, format),
+        Command::Party => return parties::child::main(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // A reader that has seen enough (`fesc ... | head`) is no failure.
+        Err(error) if report::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("fesc: {error:#}");
+            ExitCode::from(exit::code(&error))
+        }
+    }
+}
+
+/// Logs to standard error: `RUST_LOG` if set, else by `-v` and `-q`.
+fn start_log(cli: &Cli) {
+    let level = match (cli.quiet, cli.verbose) {
+        (true, _) => "error",
+        (false, 0) => "warn",
+        (false, 1) => "info",
+        (false, 2) => "debug",
+        (false, _) => "trace",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+}

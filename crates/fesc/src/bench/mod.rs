@@ -1,0 +1,27 @@
+//! The measurements.
+
+pub mod gemm;
+pub mod mpc;
+pub mod net;
+pub mod ot;
+
+use fesc_net::Tag;
+
+/// Message tags of the program, 0x0500 and up.
+pub mod tag {
+    use super::Tag;
+    /// Both parties are ready for the next phase.
+    pub const BARRIER: Tag = Tag(0x0501);
+    /// Shares of bits, opened for the check of a result.
+    pub const CHECK: Tag = Tag(0x0502);
+    /// Bulk data.
+    pub const BULK: Tag = Tag(0x0503);
+    /// A small message there and back.
+    pub const PING: Tag = Tag(0x0504);
+}
+
+/// Waits until both parties are here. Counted in a phase of its own.
+pub fn barrier(channel: &mut fesc_net::Channel) -> Result<(), fesc_net::NetError> {
+    channel.phase("barrier");
+    channel.exchange(tag::BARRIER, Vec::new(), 0).map(drop)
+}

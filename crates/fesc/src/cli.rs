@@ -1,0 +1,290 @@
+//! The command line. The help texts are the manual: what a command does, an example, what is printed.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use fesc_net::Profile;
+use fesc_ring::cpu;
+
+use crate::bench::mpc::Op;
+
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let available: Vec<&str> = cpu::Path::available().map(cpu::Path::name).collect();
+    format!(
+        "{} (SIMD path {}, available: {}; wire protocol {})",
+        env!("CARGO_PKG_VERSION"),
+        cpu::path().name(),
+        available.join(", "),
+        fesc_net::hello::PROTOCOL_VERSION
+    )
+});
+
+const CODES: &str = "Exit codes: 0 done, 1 other error, 2 wrong command line, 3 peer, network or protocol failed,
+4 over a limit, 5 refused for security.
+
+FESC_SIMD=portable|avx2|avx512 lowers the SIMD path. RUST_LOG sets the log filter and wins over -v and -q.";
+
+/// Private classification of long documents by two-party computation.
+///
+/// This version has the two-party engine: a channel, oblivious transfer, shares, correlations, primitives and
+/// activations, and the commands that check and measure it. Serving and classifying come in a later version.
+///
+/// Results are printed to standard output, everything else to standard error.
+#[derive(Debug, Parser)]
+#[command(name = "fesc", version = VERSION.as_str(), after_help = CODES, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Print one JSON object a line instead of a table; names are stable.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Say more on standard error; repeat for still more.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+    /// Say nothing on standard error but errors.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Check this machine: processor, memory, randomness, TLS, clock, limits.
+    ///
+    /// Prints one line per check: its name, ok, warn or fail, what was found, and what to do about it.
+    /// Ends with code 1 if any check fails. Example: fesc doctor --json
+    Doctor,
+    /// Measure a part of the engine on this machine.
+    #[command(subcommand)]
+    Bench(Bench),
+    /// One process of a measurement; started by `bench`, reads its task from standard input.
+    #[command(hide = true)]
+    Party,
+}
+
+/// The measurements.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// Matrix products modulo 2^bits.
+    ///
+    /// Prints m, k, n, bits, path, threads, gmac_per_s (10^9 multiply-and-adds a second, the fastest of several runs).
+    /// Example: fesc bench gemm --m 512 --k 768 --n 3352 --bits 48
+    Gemm(GemmArgs),
+    /// Oblivious transfer between two processes on this machine.
+    ///
+    /// Each party is a process of its own, so its CPU time and memory are its own. Set-up (base OT and the first
+    /// iteration) is reported apart, in setup_s and setup_bytes; the other figures are for the n transfers after it.
+    /// Prints protocol, n, cot_per_cpu_second_sender, cot_per_cpu_second_receiver, bytes_per_cot (both directions),
+    /// wall_s, peak_rss_bytes (the larger of the two processes), setup_s, setup_bytes, security_bits.
+    /// Example: fesc bench ot --n 16777216 --protocol silent
+    Ot(OtArgs),
+    /// The channel: latency, and throughput one way and both ways.
+    ///
+    /// Prints transport, net, rtt_us (median of small messages there and back), one_way_mb_per_s, both_ways_mb_per_s
+    /// (sum of both directions; 1 MB = 10^6 bytes), rounds and bytes as counted by the channel.
+    /// Example: fesc bench net --transport tls --net wan1
+    Net(NetArgs),
+    /// Protocols on shares between two processes on this machine (three with a dealer).
+    ///
+    /// Correlations are made first (offline), then the protocol runs on random shared inputs (online), then the result
+    /// is opened and compared with the true function. Times are wall times of the slower party, per element; bytes are
+    /// counted by the channel in both directions and must equal the declared ones exactly, or the command fails.
+    ///
+    /// Prints op, form, provider, elements, online_us_per_el, online_bytes_per_el, offline_us_per_el,
+    /// offline_bytes_per_el, rounds, max_error, declared_online_bytes, declared_rounds, setup_s, setup_bytes,
+    /// security_bits. The error is absolute; for rsqrt, and our softplus at small results, see --help of the ops.
+    /// Example: fesc bench mpc --op silu --elements 65536 --json
+    Mpc(MpcArgs),
+}
+
+/// Options of `bench gemm`.
+#[derive(Debug, Args)]
+pub struct GemmArgs {
+    /// Rows of the first matrix.
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub m: u32,
+    /// Columns of the first matrix.
+    #[arg(long, default_value_t = 768, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub k: u32,
+    /// Columns of the second matrix.
+    #[arg(long, default_value_t = 3352, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub n: u32,
+    /// Width of the ring.
+    #[arg(long, default_value_t = 48, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub bits: u32,
+    /// SIMD path; `all` takes every one that this processor has.
+    #[arg(long, value_enum, default_value_t = PathChoice::All)]
+    pub path: PathChoice,
+    /// Threads; above 1 the parallel form runs, on the best path only.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+}
+
+/// A SIMD path by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PathChoice {
+    /// Every path of this processor.
+    All,
+    /// Plain Rust.
+    Portable,
+    /// AVX2.
+    Avx2,
+    /// AVX-512 with IFMA and VAES.
+    Avx512,
+}
+
+/// Options of `bench ot`.
+#[derive(Debug, Args)]
+pub struct OtArgs {
+    /// Transfers.
+    #[arg(long, default_value_t = 1 << 24)]
+    pub n: u64,
+    /// Protocol; `all` runs the three (base OT with at most 1024 transfers).
+    #[arg(long, value_enum, default_value_t = OtProtocol::All)]
+    pub protocol: OtProtocol,
+    /// How the processes are connected and limited.
+    #[command(flatten)]
+    pub link: LinkArgs,
+}
+
+/// An OT protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OtProtocol {
+    /// All of them.
+    All,
+    /// Silent correlated OT.
+    Silent,
+    /// IKNP extension.
+    Iknp,
+    /// Base OT over Ristretto, in batches of 128.
+    Base,
+}
+
+/// Options of `bench net`.
+#[derive(Debug, Args)]
+pub struct NetArgs {
+    /// Transport.
+    #[arg(long, value_enum, default_value_t = Transport::Tcp)]
+    pub transport: Transport,
+    /// Network to imitate: none, lan, wan1, wan2, wan3, or bandwidth,rtt as in 200mbps,10ms.
+    #[arg(long, default_value = "none", value_parser = profile)]
+    pub net: Profile,
+    /// Megabytes per direction; on a slow network as many as two seconds carry.
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=16_384))]
+    pub megabytes: u64,
+    /// Messages there and back.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub pings: u64,
+}
+
+/// How two ends are connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Transport {
+    /// Queues inside one process.
+    Memory,
+    /// Plain TCP on the loopback.
+    Tcp,
+    /// TCP with TLS 1.3 on the loopback.
+    Tls,
+}
+
+/// Options of `bench mpc`.
+#[derive(Debug, Args)]
+pub struct MpcArgs {
+    /// The protocol; `all` runs every one that has the form.
+    #[arg(long, value_enum)]
+    pub op: Op,
+    /// Our form, or the paper's (silu, softplus, exp, rsqrt only).
+    #[arg(long, value_enum, default_value_t = Form::Ours)]
+    pub form: Form,
+    /// Who makes the correlations: the two parties, or a third process that must not collude with either.
+    #[arg(long, value_enum, default_value_t = Provider::TwoParty)]
+    pub provider: Provider,
+    /// Elements: inputs of an activation, values of a row, results of a product. At most 2^26.
+    #[arg(long, default_value_t = 1 << 16)]
+    pub elements: u64,
+    /// Width of the comparison of `compare` (44 unless told) and `thresholds` (13 unless told).
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=64))]
+    pub bits: Option<u32>,
+    /// Thresholds of `compare` (1 unless told) and `thresholds` (5 unless told).
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub thresholds: Option<u32>,
+    /// How the processes are connected and limited.
+    #[command(flatten)]
+    pub link: LinkArgs,
+}
+
+/// A form of an activation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// Threshold-shared piecewise forms and their kin.
+    Ours,
+    /// The paper's even-residual, MMExp and NeRMS forms.
+    Paper,
+}
+
+/// Who makes correlations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Provider {
+    /// The two parties, by silent OT.
+    TwoParty,
+    /// A third process.
+    Dealer,
+}
+
+/// How the processes of a measurement are connected and limited.
+#[derive(Debug, Clone, Args)]
+pub struct LinkArgs {
+    /// Network to imitate: none, lan, wan1, wan2, wan3, or bandwidth,rtt as in 200mbps,10ms.
+    #[arg(long, default_value = "none", value_parser = profile)]
+    pub net: Profile,
+    /// Use TLS 1.3 on the loopback instead of plain TCP.
+    #[arg(long)]
+    pub tls: bool,
+    /// Compute threads of each party.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+    /// Seconds without a byte from the peer after which a party gives up.
+    #[arg(long, default_value = "300", value_parser = seconds)]
+    pub timeout: Duration,
+}
+
+fn profile(text: &str) -> Result<Profile, String> {
+    text.parse().map_err(|e: fesc_net::NetError| e.to_string())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let value: f64 = text.parse().map_err(|_| "give seconds, as in 60 or 0.5".to_string())?;
+    if !(0.05..=86_400.0).contains(&value) {
+        return Err("give 0.05 to 86400 seconds".into());
+    }
+    Ok(Duration::from_secs_f64(value))
+}
+
+/// The name of a value as the command line spells it.
+pub fn name(value: impl ValueEnum) -> String {
+    value.to_possible_value().map(|v| v.get_name().to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_have_limits() {
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for bad in ["", "x", "-1", "0", "nan", "inf", "1e9"] {
+            assert!(seconds(bad).is_err(), "{bad:?}");
+        }
+    }
+}

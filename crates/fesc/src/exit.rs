@@ -1,0 +1,161 @@
+//! Exit codes: the one place where an error becomes a number.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | done |
+//! | 1 | any other error |
+//! | 2 | the command line is wrong |
+//! | 3 | the peer, the network or the protocol failed |
+//! | 4 | over a limit of size, memory or count |
+//! | 5 | refused for security: certificate, pin, weak parameters, no randomness |
+
+use fesc_mpc::MpcError;
+use fesc_net::NetError;
+use fesc_ot::OtError;
+
+/// Any other error.
+pub const OTHER: u8 = 1;
+/// The command line is wrong.
+pub const USAGE: u8 = 2;
+/// The peer, the network or the protocol failed.
+pub const PEER: u8 = 3;
+/// Over a limit.
+pub const LIMIT: u8 = 4;
+/// Refused for security.
+pub const SECURITY: u8 = 5;
+
+/// Errors that belong to the program itself.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Options that do not fit together.
+    #[error("{0}")]
+    Usage(String),
+    /// Over a limit of this program.
+    #[error("{what}: {value} is over the limit of {max}; {remedy}")]
+    Limit {
+        /// What is too large.
+        what: &'static str,
+        /// Its value.
+        value: u64,
+        /// The limit.
+        max: u64,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The operating system gave no randomness.
+    #[error("no randomness from the operating system ({0}); nothing secret can be made on this machine")]
+    Randomness(String),
+    /// A process of a measurement failed; `code` is the code of its own error.
+    #[error("{who}: {message}")]
+    Party {
+        /// Which process.
+        who: String,
+        /// Its message.
+        message: String,
+        /// Its exit code.
+        code: u8,
+    },
+}
+
+/// The exit code of an error: that of the first error in its chain which has one.
+pub fn code(error: &anyhow::Error) -> u8 {
+    error.chain().find_map(of).unwrap_or(OTHER)
+}
+
+fn of(error: &(dyn std::error::Error + 'static)) -> Option<u8> {
+    if let Some(e) = error.downcast_ref::<Refusal>() {
+        return Some(refusal(e));
+    }
+    if let Some(e) = error.downcast_ref::<NetError>() {
+        return Some(net(e));
+    }
+    if let Some(e) = error.downcast_ref::<OtError>() {
+        return Some(ot(e));
+    }
+    error.downcast_ref::<MpcError>().map(mpc)
+}
+
+fn refusal(error: &Refusal) -> u8 {
+    match error {
+        Refusal::Usage(_) => USAGE,
+        Refusal::Limit { .. } => LIMIT,
+        Refusal::Randomness(_) => SECURITY,
+        Refusal::Party { code, .. } => *code,
+    }
+}
+
+fn net(error: &NetError) -> u8 {
+    match error {
+        NetError::Parse { .. } => USAGE,
+        NetError::TooLong { .. } | NetError::OutOfMemory { .. } | NetError::SessionTooLong => LIMIT,
+        NetError::WrongPin { .. } | NetError::Tls { .. } | NetError::Binding | NetError::IdentityFile { .. } => {
+            SECURITY
+        }
+        NetError::Certificate(_) => OTHER,
+        _ => PEER,
+    }
+}
+
+fn ot(error: &OtError) -> u8 {
+    match error {
+        OtError::Net(e) => net(e),
+        OtError::Ring(_) | OtError::Point { .. } => PEER,
+        OtError::WeakParameters { .. } => SECURITY,
+        OtError::TooMany { .. } => LIMIT,
+        _ => OTHER,
+    }
+}
+
+fn mpc(error: &MpcError) -> u8 {
+    match error {
+        MpcError::Net(e) => net(e),
+        MpcError::Ot(e) => ot(e),
+        MpcError::Ring(_) | MpcError::DealerDisagreement { .. } | MpcError::Request(_) => PEER,
+        MpcError::Parameter { .. } => USAGE,
+        MpcError::Randomness(_) => SECURITY,
+        _ => OTHER,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn every_kind_of_error_has_its_code() {
+        let limit = Duration::from_secs(1);
+        let cases: Vec<(anyhow::Error, u8)> = vec![
+            (anyhow::anyhow!("anything"), OTHER),
+            (std::io::Error::other("disk").into(), OTHER),
+            (Refusal::Usage("no".into()).into(), USAGE),
+            (NetError::Parse { what: "profile", text: "x".into(), problem: "bad" }.into(), USAGE),
+            (MpcError::Parameter { what: "width", value: 99, min: 2, max: 64 }.into(), USAGE),
+            (NetError::Closed { index: 1 }.into(), PEER),
+            (NetError::Timeout { index: 1, limit }.into(), PEER),
+            (NetError::SendStalled { index: 1, limit }.into(), PEER),
+            (NetError::Sequence { expected: 1, got: 2 }.into(), PEER),
+            (NetError::Session { expected: 1, got: 2 }.into(), PEER),
+            (MpcError::Net(NetError::Truncated { index: 0, got: 1, expected: 2 }).into(), PEER),
+            (MpcError::Ot(OtError::Net(NetError::Ended)).into(), PEER),
+            (OtError::Point { index: 0, what: "the identity" }.into(), PEER),
+            (MpcError::DealerDisagreement { p0: "a".into(), p1: "b".into() }.into(), PEER),
+            (NetError::OutOfMemory { index: 1, len: 2 }.into(), LIMIT),
+            (MpcError::Net(NetError::TooLong { index: 1, len: 2 }).into(), LIMIT),
+            (OtError::TooMany { count: 1, each: 2 }.into(), LIMIT),
+            (Refusal::Limit { what: "n", value: 2, max: 1, remedy: "less" }.into(), LIMIT),
+            (NetError::Binding.into(), SECURITY),
+            (MpcError::Randomness("none".into()).into(), SECURITY),
+            (Refusal::Randomness("none".into()).into(), SECURITY),
+            (
+                OtError::WeakParameters { k: 1, t: 1, log_block: 1, bits: 1.0, attack: "any", needed: 128.0 }.into(),
+                SECURITY,
+            ),
+            (Refusal::Party { who: "P0".into(), message: "died".into(), code: PEER }.into(), PEER),
+        ];
+        for (error, expected) in cases {
+            assert_eq!(code(&error), expected, "{error}");
+            assert_eq!(code(&error.context("while measuring")), expected, "context does not hide the cause");
+        }
+    }
+}

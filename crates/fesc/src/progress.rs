@@ -1,0 +1,56 @@
+//! A progress line on standard error: only on a terminal, and only for work that lasts.
+
+use std::io::IsTerminal;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Shorter work shows nothing.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A spinner with a message. Gone when dropped.
+pub struct Progress {
+    bar: ProgressBar,
+    waiting: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Progress {
+    /// Starts; nothing is drawn yet.
+    pub fn start(message: impl Into<String>) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
+            bar.set_style(style);
+        }
+        bar.set_message(message.into());
+        let waiting = std::io::stderr().is_terminal().then(|| {
+            let (done, finished) = channel();
+            let shown = bar.clone();
+            let thread = std::thread::spawn(move || {
+                if finished.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                    shown.set_draw_target(ProgressDrawTarget::stderr());
+                    shown.enable_steady_tick(Duration::from_millis(120));
+                }
+            });
+            (done, thread)
+        });
+        Self { bar, waiting }
+    }
+
+    /// Says what is being done now.
+    pub fn say(&self, message: impl Into<String>) {
+        self.bar.set_message(message.into());
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some((done, thread)) = self.waiting.take() {
+            drop(done);
+            // The thread only waits and draws; if it panicked there is nothing left to clear.
+            let _ = thread.join();
+        }
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,60 @@
+//! What this process has used: CPU time of all its threads, and memory. From `/proc`; `None` where there is none.
+
+use std::fs;
+
+/// CPU seconds of all live threads of this process, in nanosecond steps.
+///
+/// Threads that have ended are not counted: read it while the channel and the thread pool still live.
+pub fn cpu_seconds() -> Option<f64> {
+    let mut nanos = 0u64;
+    for entry in fs::read_dir("/proc/self/task").ok()? {
+        let path = entry.ok()?.path().join("schedstat");
+        // A thread may end between the listing and the reading.
+        let Ok(text) = fs::read_to_string(path) else { continue };
+        nanos += text.split_whitespace().next()?.parse::<u64>().ok()?;
+    }
+    Some(nanos as f64 * 1e-9)
+}
+
+/// Greatest resident memory of this process so far, in bytes.
+pub fn peak_rss_bytes() -> Option<u64> {
+    kilobytes(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
+}
+
+/// Memory of the machine that a new process can use, in bytes.
+pub fn available_memory() -> Option<u64> {
+    kilobytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
+}
+
+/// The limit on open files of this process.
+pub fn open_file_limit() -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/limits").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("Max open files"))?;
+    let soft = line.split_whitespace().next()?;
+    if soft == "unlimited" { Some(u64::MAX) } else { soft.parse().ok() }
+}
+
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|l| l.strip_prefix(name))?;
+    Some(rest.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    #[test]
+    fn reads_the_forms_of_proc() {
+        assert_eq!(super::kilobytes("VmPeak:\t 9 kB\nVmHWM:\t  12 kB\n", "VmHWM:"), Some(12 * 1024));
+        assert_eq!(super::kilobytes("VmPeak:\t 9 kB\n", "VmHWM:"), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn this_process_has_used_something() {
+        assert!(super::cpu_seconds().unwrap() > 0.0);
+        assert!(super::peak_rss_bytes().unwrap() > 1 << 16);
+        assert!(super::available_memory().unwrap() > 0);
+        assert!(super::open_file_limit().unwrap() > 0);
+    }
+}
