@@ -11,6 +11,16 @@ use crate::stock::Stock;
 use crate::{CotKind, OtCost, OtError, times};
 
 /// The party that knows one pad of every OT, at a random choice that the sender does not learn.
+///
+/// Neither `Debug` nor `Clone`:
+/// ```compile_fail
+/// fn show<T: std::fmt::Debug>() {}
+/// show::<fesc_ot::OtReceiver>();
+/// ```
+/// ```compile_fail
+/// fn copy<T: Clone>() {}
+/// copy::<fesc_ot::OtReceiver>();
+/// ```
 pub struct OtReceiver {
     stock: Stock<ReceiverSource>,
     pads: Pads,

@@ -12,6 +12,16 @@ use crate::stock::Stock;
 use crate::{CotKind, OtCost, OtError, times};
 
 /// The party that knows all pads of every OT. Holds the base OTs, the source of correlations and the tweak counters.
+///
+/// Neither `Debug` nor `Clone`:
+/// ```compile_fail
+/// fn show<T: std::fmt::Debug>() {}
+/// show::<fesc_ot::OtSender>();
+/// ```
+/// ```compile_fail
+/// fn copy<T: Clone>() {}
+/// copy::<fesc_ot::OtSender>();
+/// ```
 pub struct OtSender {
     delta: u128,
     stock: Stock<SenderSource>,

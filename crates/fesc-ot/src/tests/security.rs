@@ -9,9 +9,11 @@ fn of(p: &LpnParams) -> Lpn {
 fn the_standard_set_has_its_margin() {
     let set = SilentParams::standard().unwrap();
     assert_eq!(set, SilentParams::STANDARD);
+    // The figures of the table in `params`.
+    assert!((estimate(of(set.first())).bits - 134.9).abs() < 0.05);
+    assert!((estimate(of(set.main())).bits - 133.6).abs() < 0.05);
     for p in [set.first(), set.main()] {
         let e = estimate(of(p));
-        println!("{p:?}: {e:?} of {:?}", attacks(of(p)));
         assert!(e.bits >= MIN_SECURITY_BITS + 3.0, "{p:?} {e:?}");
         assert!(e.bits < MIN_SECURITY_BITS + 20.0, "a set far above the bound is slower than it need be: {e:?}");
     }
