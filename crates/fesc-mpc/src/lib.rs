@@ -20,6 +20,7 @@ pub mod fuzzing;
 #[cfg(test)]
 mod hostile;
 mod ledger;
+#[deny(clippy::indexing_slicing)]
 mod party;
 pub mod protocol;
 pub mod provider;

@@ -117,7 +117,7 @@ impl Xorshift {
                 }
                 4 => {
                     if let Some(b) = out.get_mut(at) {
-                        *b = [0, 1, 0x7f, 0x80, 0xff][self.below(5)];
+                        *b = *[0, 1, 0x7f, 0x80, 0xff].get(self.below(5)).unwrap_or(&0);
                     }
                 }
                 _ => {

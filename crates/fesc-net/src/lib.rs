@@ -70,6 +70,7 @@
 //! # }
 //! ```
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 mod channel;
 mod config;

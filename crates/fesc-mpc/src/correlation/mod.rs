@@ -9,6 +9,7 @@
 
 mod bits;
 mod bundle;
+#[deny(clippy::indexing_slicing)]
 mod encode;
 mod leaves;
 pub(crate) mod select;

@@ -9,7 +9,7 @@ use fesc_ring::Prg;
 
 use super::Correlations;
 use crate::Role;
-use crate::correlation::{MAX_ENCODED_BYTES, Material, Request, packed_len};
+use crate::correlation::{FieldSpec, MAX_ENCODED_BYTES, Material, Request, packed_len};
 use crate::error::{MpcError, check_range};
 
 const ASK_LENGTH: Tag = Tag(0x0401);
@@ -73,20 +73,29 @@ pub fn serve(mut p0: Channel, mut p1: Channel, prg: &mut Prg) -> Result<u64, Mpc
         if first != second {
             return Err(MpcError::DealerDisagreement { p0: first.to_string(), p1: second.to_string() });
         }
-        let mut seeds = [[0u8; SEED_BYTES]; 2];
-        for s in &mut seeds {
-            *s = prg.next_u128().to_le_bytes();
-        }
-        let layouts = [first.layout(Role::P0), first.layout(Role::P1)];
-        let mut m0 = Material::sample(&layouts[0], &mut Prg::from_seed(seeds[0]));
-        let mut m1 = Material::sample(&layouts[1], &mut Prg::from_seed(seeds[1]));
-        first.complete(&mut m0, &mut m1);
-        for (i, (channel, half)) in [(&mut p0, &m0), (&mut p1, &m1)].into_iter().enumerate() {
-            let mut reply = seeds[i].to_vec();
-            reply.extend_from_slice(&half.write(&layouts[i], |s| !s.free));
+        let [mut d0, mut d1] = [Role::P0, Role::P1].map(|role| Draw::new(first.layout(role), prg));
+        first.complete(&mut d0.half, &mut d1.half);
+        for (channel, draw) in [(&mut p0, d0), (&mut p1, d1)] {
+            let mut reply = draw.seed.to_vec();
+            reply.extend_from_slice(&draw.half.write(&draw.layout, |s| !s.free));
             channel.send(HALF, reply)?;
         }
         dealt += 1;
+    }
+}
+
+/// One party's half while it is being dealt.
+struct Draw {
+    seed: [u8; SEED_BYTES],
+    layout: Vec<FieldSpec>,
+    half: Material,
+}
+
+impl Draw {
+    fn new(layout: Vec<FieldSpec>, prg: &mut Prg) -> Self {
+        let seed = prg.next_u128().to_le_bytes();
+        let half = Material::sample(&layout, &mut Prg::from_seed(seed));
+        Self { seed, layout, half }
     }
 }
 

@@ -5,10 +5,12 @@
 //! - [`Queue`], [`Prepared`]: made ahead by either of them, kept in memory or on disk, used once.
 //! - `Seeded`: both halves from one seed, compiled only into this crate's tests.
 
+#[deny(clippy::indexing_slicing)]
 mod dealer;
 mod queue;
 #[cfg(test)]
 mod seeded;
+#[deny(clippy::indexing_slicing)]
 mod store;
 #[cfg(test)]
 mod tests;
