@@ -1,0 +1,161 @@
+//! Rules of the house that the compiler does not keep by itself.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Which crates of the workspace a crate may use, in tests too. Lower ones never see upper ones.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("fesc-ring", &[]),
+    ("fesc-net", &[]),
+    ("fesc-ot", &["fesc-ring", "fesc-net"]),
+    ("fesc-approx", &["fesc-ring"]),
+    ("fesc-mpc", &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx"]),
+    ("fesc-model", &["fesc-ring", "fesc-approx"]),
+    ("fesc", &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx", "fesc-mpc", "fesc-model"]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
+}
+
+fn packages() -> Vec<Value> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let out = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let metadata: Value = serde_json::from_slice(&out.stdout).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+/// Every file below `dir` that is text of ours; build output and the repository's own data are not.
+fn files(dir: &Path, out: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() {
+            if !["target", ".git", "corpus"].contains(&name) {
+                files(&path, out);
+            }
+        } else {
+            out.push(path);
+        }
+    }
+}
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut all = Vec::new();
+    files(&root(), &mut all);
+    // What is not UTF-8 is no source of ours.
+    all.into_iter().filter_map(|p| fs::read_to_string(&p).ok().map(|text| (p, text))).collect()
+}
+
+#[test]
+fn lower_crates_never_see_upper_ones() {
+    let packages = packages();
+    assert!(packages.len() >= 6, "cargo metadata sees only {} crates", packages.len());
+    for package in &packages {
+        let name = package["name"].as_str().unwrap();
+        let (_, allowed) = MAY_USE.iter().find(|(n, _)| *n == name).expect("a crate without a place in MAY_USE");
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let used = dependency["name"].as_str().unwrap();
+            if used.starts_with("fesc") {
+                assert!(allowed.contains(&used), "{name} must not use {used} ({})", dependency["kind"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_order_itself_has_no_circle() {
+    for (place, (name, allowed)) in MAY_USE.iter().enumerate() {
+        for used in *allowed {
+            let below = MAY_USE[..place].iter().any(|(n, _)| n == used);
+            assert!(below, "{name} may use {used}, which is not below it");
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_is_forbidden_outside_the_simd_crate() {
+    for package in packages() {
+        let name = package["name"].as_str().unwrap();
+        for target in package["targets"].as_array().unwrap() {
+            let kind = target["kind"][0].as_str().unwrap();
+            if name == "fesc-ring" || !["lib", "bin"].contains(&kind) {
+                continue;
+            }
+            let text = fs::read_to_string(target["src_path"].as_str().unwrap()).unwrap();
+            assert!(text.contains("#![forbid(unsafe_code)]"), "{name}: its root does not forbid unsafe code");
+        }
+    }
+}
+
+#[test]
+fn randomness_has_one_source() {
+    // Put together here so that this file does not find itself.
+    let hidden = ["thread_", "rand::", "Os", "from_", "StdRng::", "getrandom::"]
+        .into_iter()
+        .zip(["rng", "rng()", "Rng", "entropy", "from_os_rng", "fill"])
+        .map(|(a, b)| format!("{a}{b}"));
+    let hidden: Vec<String> = hidden.collect();
+    let mut the_source = 0;
+    for (path, text) in sources().iter().filter(|(p, _)| p.extension().is_some_and(|e| e == "rs")) {
+        for needle in hidden.iter().filter(|n| text.contains(*n)) {
+            assert!(path.ends_with("fesc-ring/src/prg.rs"), "{}: {needle}; take a `&mut Prg`", path.display());
+            the_source += 1;
+        }
+    }
+    assert!(the_source > 0, "the one source of randomness is no longer where this test looks for it");
+    for package in packages() {
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let generator = ["rand", "rand_chacha", "fastrand"].contains(&dependency["name"].as_str().unwrap());
+            assert!(!generator, "{} has a generator of its own", package["name"]);
+        }
+    }
+}
+
+#[test]
+fn insecure_forms_exist_only_in_tests() {
+    let guarded = [
+        ("crates/fesc-mpc/src/provider/mod.rs", "mod seeded;"),
+        ("crates/fesc-mpc/src/provider/mod.rs", "use seeded::Seeded;"),
+        ("crates/fesc-ot/src/params.rs", "fn insecure_for_tests"),
+    ];
+    for (file, line) in guarded {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let at: Vec<usize> = (0..lines.len()).filter(|&i| lines[i].contains(line)).collect();
+        assert!(!at.is_empty(), "{file}: {line} is not there any more; look where it went");
+        for i in at {
+            assert!(i > 0 && lines[i - 1] == "#[cfg(test)]", "{file}: {line} is compiled into the product");
+        }
+    }
+}
+
+#[test]
+fn nothing_names_one_machine_or_a_private_registry() {
+    // Put together here so that this file does not find itself.
+    let places = ["/ro", "/ho", "/wo", "/Us", "C:", "replace-", "[sou"]
+        .into_iter()
+        .zip(["ot/", "me/", "rk/", "ers/", "\\", "with", "rce."])
+        .map(|(a, b)| format!("{a}{b}"));
+    let places: Vec<String> = places.collect();
+    for (path, text) in sources() {
+        for place in &places {
+            assert!(!text.contains(place.as_str()), "{} has {place}", path.display());
+        }
+        if path.file_name().is_some_and(|n| n == "Cargo.lock") {
+            for source in text.lines().filter_map(|l| l.strip_prefix("source = ")) {
+                assert_eq!(source, "\"registry+https://github.com/rust-lang/crates.io-index\"", "{}", path.display());
+            }
+        }
+    }
+    assert!(!root().join(".cargo").exists(), "a cargo configuration belongs to a machine, not to the repository");
+}

@@ -1,0 +1,192 @@
+//! Runs the program and its inner processes.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_fesc");
+
+/// A finished run.
+pub struct Run(Output, String);
+
+/// Runs the program to its end.
+pub fn fesc(args: &[&str]) -> Run {
+    let output = Command::new(PROGRAM).args(args).stdin(Stdio::null()).env_remove("RUST_LOG").output().unwrap();
+    Run(output, args.join(" "))
+}
+
+impl Run {
+    /// Its standard output, if it succeeded.
+    pub fn ok(self) -> String {
+        let errors = String::from_utf8_lossy(&self.0.stderr).into_owned();
+        assert!(self.0.status.success(), "fesc {}: {}\n{errors}", self.1, self.0.status);
+        String::from_utf8(self.0.stdout).unwrap()
+    }
+
+    /// It must have failed with this code, said why, and printed no result.
+    pub fn fails(self, code: i32) {
+        let errors = String::from_utf8_lossy(&self.0.stderr).into_owned();
+        assert_eq!(self.0.status.code(), Some(code), "fesc {}\n{errors}", self.1);
+        if !self.1.starts_with("party") {
+            assert!(!errors.is_empty() && self.0.stdout.is_empty(), "fesc {}", self.1);
+        }
+    }
+}
+
+/// The lines of a run with `--json`; each must have exactly these names, in this order.
+pub fn json(args: &[&str], names: &[&str]) -> Vec<Value> {
+    let text = fesc(args).ok();
+    let rows: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    for (row, line) in rows.iter().zip(text.lines()) {
+        assert_eq!(row.as_object().unwrap().len(), names.len(), "{line}");
+        let mut rest = line;
+        for name in names {
+            let key = format!("\"{name}\":");
+            let at = rest.find(&key).unwrap_or_else(|| panic!("{name} is missing or out of order in {line}"));
+            rest = &rest[at + key.len()..];
+        }
+    }
+    rows
+}
+
+/// The job of one party: SiLU with two-party correlations over a slow network.
+pub fn job(seat: &str, peer: Option<Value>, timeout_s: u64, elements: u64) -> Value {
+    serde_json::json!({
+        "seat": seat,
+        "session": vec![7; 32],
+        "peer": peer,
+        "dealer": null,
+        "tls": false,
+        "threads": 1,
+        "net": "wan3",
+        "timeout": { "secs": timeout_s, "nanos": 0 },
+        "work": { "Mpc": {
+            "op": "silu", "form": "ours", "provider": "two-party", "elements": elements,
+            "bits": null, "thresholds": null, "seed": vec![9; 16],
+        } },
+    })
+}
+
+/// Sends a signal to a process that this test started.
+pub fn signal(name: &str, pid: u32) {
+    let status = Command::new("sh").arg("-c").arg(format!("kill -{name} {pid}")).status().unwrap();
+    assert!(status.success());
+}
+
+fn lines(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (send, receive) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            if send.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receive
+}
+
+fn wait(child: &mut Child, limit: Duration) -> Option<i32> {
+    let until = Instant::now() + limit;
+    while Instant::now() < until {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    panic!("still running after {limit:?}");
+}
+
+/// One inner process.
+pub struct Party {
+    pub child: Child,
+    _stdin: ChildStdin,
+    events: Receiver<String>,
+}
+
+impl Party {
+    pub fn start(job: &Value) -> Self {
+        let mut child = Command::new(PROGRAM)
+            .args(["--quiet", "party"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        writeln!(stdin, "{job}").unwrap();
+        let events = lines(child.stdout.take().unwrap());
+        Self { child, _stdin: stdin, events }
+    }
+
+    fn event(&self) -> Value {
+        let line = self.events.recv_timeout(Duration::from_secs(60)).expect("an event");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// Where it listens.
+    pub fn listening(&mut self) -> Value {
+        self.event()["Listening"][0].clone()
+    }
+
+    pub fn wait_for_phase(&mut self, phase: &str) {
+        while self.event()["Phase"] != phase {}
+    }
+
+    /// Its exit code and its message, within the limit.
+    pub fn end(&mut self, limit: Duration) -> (Option<i32>, String) {
+        let code = wait(&mut self.child, limit);
+        let failed = self.events.iter().find(|l| l.contains("Failed")).unwrap_or_default();
+        (code, failed)
+    }
+}
+
+impl Drop for Party {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The program itself, watched through its standard error.
+pub struct Watched {
+    child: Child,
+    errors: Receiver<String>,
+    seen: Vec<String>,
+}
+
+impl Watched {
+    pub fn start(args: &[&str]) -> Self {
+        let mut child = Command::new(PROGRAM)
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .env_remove("RUST_LOG")
+            .spawn()
+            .unwrap();
+        let errors = lines(child.stderr.take().unwrap());
+        Self { child, errors, seen: Vec::new() }
+    }
+
+    /// The processes that it has started.
+    pub fn wait_for_pids(&mut self, count: usize) -> Vec<u32> {
+        let mut pids = Vec::new();
+        while pids.len() < count {
+            let line = self.errors.recv_timeout(Duration::from_secs(30)).expect("a line of the log");
+            pids.extend(line.split("pid=").nth(1).and_then(|p| p.trim().parse::<u32>().ok()));
+            self.seen.push(line);
+        }
+        pids
+    }
+
+    /// Its exit code and what it said.
+    pub fn end(&mut self, limit: Duration) -> (Option<i32>, String) {
+        let code = wait(&mut self.child, limit);
+        self.seen.extend(self.errors.iter());
+        (code, self.seen.join("\n"))
+    }
+}
