@@ -3,6 +3,7 @@
 mod correctness;
 mod cost;
 mod hostile;
+mod linearisation;
 mod security;
 mod support;
 mod views;
