@@ -118,7 +118,7 @@ impl Drop for Prg {
 mod tests {
     use super::*;
 
-    /// FIPS 197 and SP 800-38A keys with little-endian counter blocks, checked against OpenSSL's AES-128-ECB.
+    /// Block by block against the `aes` crate.
     #[test]
     fn stream_is_aes_ctr_with_little_endian_counters() {
         let seed = std::array::from_fn(|i| i as u8);

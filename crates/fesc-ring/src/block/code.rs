@@ -52,11 +52,23 @@ impl LocalCode {
             let places = &mut used[skip..];
             match self.path {
                 #[cfg(target_arch = "x86_64")]
-                // SAFETY: `path` is one that this processor has.
-                Path::Avx512 => unsafe { reduce_avx512(places, self.k) },
-                _ => reduce(places, self.k),
+                Path::Avx512 => {
+                    // SAFETY: `path` is one that this processor has.
+                    unsafe { reduce_avx512(places, self.k) };
+                    // SAFETY: every place is now below `k = table.len()`.
+                    unsafe { gather_sse(places, table, part) };
+                }
+                #[cfg(target_arch = "x86_64")]
+                Path::Avx2 => {
+                    reduce(places, self.k);
+                    // SAFETY: every place is now below `k = table.len()`.
+                    unsafe { gather_sse(places, table, part) };
+                }
+                _ => {
+                    reduce(places, self.k);
+                    gather(places, table, part);
+                }
             }
-            gather(places, table, part);
             row += part.len() as u64;
         }
     }
@@ -76,15 +88,19 @@ fn reduce_avx512(words: &mut [u32], k: u32) {
     reduce(words, k);
 }
 
+/// The same as [`gather`] without bounds checks.
+///
+/// # Safety
+/// Every place must be below `table.len()`.
 #[cfg(target_arch = "x86_64")]
-fn gather(places: &[u32], table: &[u128], out: &mut [u128]) {
+unsafe fn gather_sse(places: &[u32], table: &[u128], out: &mut [u128]) {
     use std::arch::x86_64::{__m128i, _mm_load_si128, _mm_store_si128, _mm_xor_si128};
     let top = table.len() as u32;
     debug_assert!(places.iter().all(|&p| p < top));
     for (o, row) in out.iter_mut().zip(places.chunks_exact(LOCALITY)) {
         let o = (o as *mut u128).cast::<__m128i>();
-        // SAFETY: SSE2 is part of x86_64; `u128` has 16-byte alignment; every place is below `k = table.len()` because
-        // `reduce` has run.
+        // SAFETY: SSE2 is part of x86_64; `u128` has 16-byte alignment; `row` has ten places, each within the table by the
+        // caller's promise.
         unsafe {
             let at = |j: usize| {
                 let p = *row.get_unchecked(j) as usize;
@@ -98,7 +114,6 @@ fn gather(places: &[u32], table: &[u128], out: &mut [u128]) {
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
 fn gather(places: &[u32], table: &[u128], out: &mut [u128]) {
     for (o, row) in out.iter_mut().zip(places.chunks_exact(LOCALITY)) {
         *o = row.iter().fold(*o, |acc, &p| acc ^ table[p as usize]);
