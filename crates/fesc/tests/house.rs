@@ -159,3 +159,30 @@ fn nothing_names_one_machine_or_a_private_registry() {
     }
     assert!(!root().join(".cargo").exists(), "a cargo configuration belongs to a machine, not to the repository");
 }
+
+#[test]
+fn every_test_named_in_security_md_exists() {
+    let text = fs::read_to_string(root().join("SECURITY.md")).unwrap();
+    let tests: Vec<String> = sources()
+        .iter()
+        .filter(|(p, _)| p.extension().is_some_and(|e| e == "rs"))
+        .flat_map(|(_, text)| {
+            let lines: Vec<String> = text.lines().map(|l| l.trim().to_string()).collect();
+            let named = |i: usize| {
+                let name = lines.get(i)?.strip_prefix("fn ")?.split('(').next()?;
+                Some(name.to_string())
+            };
+            // An attribute or a comment may stand between the mark and the function.
+            let marked = (0..lines.len()).filter(|&i| lines[i] == "#[test]");
+            marked.filter_map(|i| (i + 1..i + 4).find_map(named)).collect::<Vec<_>>()
+        })
+        .collect();
+    // Names of tests are the back-quoted words of the guarantees; everything else there is prose.
+    let from = text.find("## Guarantees").expect("a section of guarantees");
+    let to = text.find("## What is not guaranteed").expect("a section of what is not guaranteed");
+    let named: Vec<&str> = text[from..to].split('`').skip(1).step_by(2).collect();
+    assert!(named.len() > 30, "the guarantees name only {} tests", named.len());
+    for name in named {
+        assert!(tests.iter().any(|t| t == name), "SECURITY.md names the test {name}, which is not there");
+    }
+}
