@@ -41,9 +41,11 @@ impl Finding {
     }
 }
 
+type Check = fn() -> Finding;
+
 /// Runs all checks and prints them. An error if any of them failed.
 pub fn run(format: Format) -> Result<()> {
-    let checks: [(&'static str, fn() -> Finding); 9] = [
+    let checks: [(&'static str, Check); 9] = [
         ("simd", simd),
         ("aes", aes),
         ("ifma", ifma),

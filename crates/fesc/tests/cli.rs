@@ -47,7 +47,7 @@ const OURS: &[(&str, f64)] = &[
 ];
 
 /// Each op with a paper form: bounds around the paper's errors.
-const PAPER: &[(&str, f64)] = &[("silu", 0.0725), ("softplus", 0.0185), ("exp", 0.021), ("rsqrt", 0.045)];
+const PAPER: &[(&str, f64)] = &[("silu", 0.0725), ("softplus", 0.0185), ("exp", 0.021), ("rsqrt", 0.05)];
 
 #[test]
 fn help_teaches() {

@@ -124,7 +124,8 @@ struct Source {
 
 enum Maker {
     TwoParty(Box<TwoParty>),
-    Dealer(Dealer, Phase),
+    /// And its counts before the first request.
+    Dealer(Box<Dealer>, Phase),
 }
 
 impl Source {
@@ -132,7 +133,7 @@ impl Source {
         let maker = match dealer {
             Some(dealer) => {
                 let before = dealer.stats().total;
-                Maker::Dealer(Dealer::new(role, dealer), before)
+                Maker::Dealer(Box::new(Dealer::new(role, dealer)), before)
             }
             None => Maker::TwoParty(Box::new(TwoParty::setup(role, channel, CotKind::Silent, os_random()?)?)),
         };
