@@ -37,7 +37,7 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-    /// Print one JSON object a line instead of a table; names are stable.
+    /// Print one JSON object a line instead of a table; names are stable, and there are a few more than in a table.
     #[arg(long, global = true)]
     pub json: bool,
     /// Say more on standard error; repeat for still more.
@@ -54,7 +54,9 @@ pub enum Command {
     /// Check this machine: processor, memory, randomness, TLS, clock, limits.
     ///
     /// Prints one line per check: its name, ok, warn or fail, what was found, and what to do about it.
-    /// Ends with code 1 if any check fails. Example: fesc doctor --json
+    /// Ends with code 1 if any check fails.
+    ///
+    /// Example: fesc doctor --json
     Doctor,
     /// Measure a part of the engine on this machine.
     #[command(subcommand)]
@@ -70,20 +72,24 @@ pub enum Bench {
     /// Matrix products modulo 2^bits.
     ///
     /// Prints m, k, n, bits, path, threads, gmac_per_s (10^9 multiply-and-adds a second, the fastest of several runs).
+    ///
     /// Example: fesc bench gemm --m 512 --k 768 --n 3352 --bits 48
     Gemm(GemmArgs),
     /// Oblivious transfer between two processes on this machine.
     ///
     /// Each party is a process of its own, so its CPU time and memory are its own. Set-up (base OT and the first
-    /// iteration) is reported apart, in setup_s and setup_bytes; the other figures are for the n transfers after it.
+    /// iteration) is measured apart; the other figures are for the n transfers after it.
     /// Prints protocol, n, cot_per_cpu_second_sender, cot_per_cpu_second_receiver, bytes_per_cot (both directions),
-    /// wall_s, peak_rss_bytes (the larger of the two processes), setup_s, setup_bytes, security_bits.
+    /// wall_s, peak_rss_bytes (the larger of the two processes); with --json also setup_s, setup_bytes and security_bits
+    /// (our estimate for LPN).
+    ///
     /// Example: fesc bench ot --n 16777216 --protocol silent
     Ot(OtArgs),
     /// The channel: latency, and throughput one way and both ways.
     ///
     /// Prints transport, net, rtt_us (median of small messages there and back), one_way_mb_per_s, both_ways_mb_per_s
     /// (sum of both directions; 1 MB = 10^6 bytes), rounds and bytes as counted by the channel.
+    ///
     /// Example: fesc bench net --transport tls --net wan1
     Net(NetArgs),
     /// Protocols on shares between two processes on this machine (three with a dealer).
@@ -93,8 +99,10 @@ pub enum Bench {
     /// counted by the channel in both directions and must equal the declared ones exactly, or the command fails.
     ///
     /// Prints op, form, provider, elements, online_us_per_el, online_bytes_per_el, offline_us_per_el,
-    /// offline_bytes_per_el, rounds, max_error, declared_online_bytes, declared_rounds, setup_s, setup_bytes,
-    /// security_bits. The error is absolute, for rsqrt relative. Bytes and times of set-up (base OT) are apart.
+    /// offline_bytes_per_el, rounds, max_error (absolute, for rsqrt relative); with --json also declared_online_bytes,
+    /// declared_rounds, setup_s, setup_bytes (base OT and first iteration, not in the other figures) and security_bits (our
+    /// estimate for LPN).
+    ///
     /// Example: fesc bench mpc --op silu --elements 65536 --json
     Mpc(MpcArgs),
 }

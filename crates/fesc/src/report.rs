@@ -16,7 +16,11 @@ pub enum Format {
 
 /// One result: names and values, in the order in which they are printed.
 #[derive(Debug, Clone, Default)]
-pub struct Row(Vec<(&'static str, Value)>);
+pub struct Row {
+    shown: Vec<(&'static str, Value)>,
+    /// In JSON only: a table with them would be wider than a screen.
+    details: Vec<(&'static str, Value)>,
+}
 
 impl Row {
     /// An empty row.
@@ -26,14 +30,20 @@ impl Row {
 
     /// Adds one value. A number that is not finite becomes `null`: it was not measured.
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
-        self.0.push((name, value.into()));
+        self.shown.push((name, value.into()));
+        self
+    }
+
+    /// Adds one value that only JSON has, after all others.
+    pub fn detail(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.details.push((name, value.into()));
         self
     }
 }
 
 impl Serialize for Row {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+        serializer.collect_map(self.shown.iter().chain(&self.details).map(|(name, value)| (name, value)))
     }
 }
 
@@ -83,18 +93,18 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 /// Rows below a line of names; numbers to the right, text to the left. Rows of another kind start a new table.
 fn table(rows: &[Row]) -> String {
-    let same = |a: &Row, b: &Row| a.0.iter().map(|c| c.0).eq(b.0.iter().map(|c| c.0));
+    let same = |a: &Row, b: &Row| a.shown.iter().map(|c| c.0).eq(b.shown.iter().map(|c| c.0));
     rows.chunk_by(same).map(one_table).collect::<Vec<_>>().join("\n")
 }
 
 fn one_table(rows: &[Row]) -> String {
     let Some(first) = rows.first() else { return String::new() };
-    let mut lines: Vec<Vec<String>> = vec![first.0.iter().map(|(name, _)| (*name).to_string()).collect()];
-    lines.extend(rows.iter().map(|r| r.0.iter().map(|(_, v)| cell(v)).collect()));
-    let columns = first.0.len();
+    let mut lines: Vec<Vec<String>> = vec![first.shown.iter().map(|(name, _)| (*name).to_string()).collect()];
+    lines.extend(rows.iter().map(|r| r.shown.iter().map(|(_, v)| cell(v)).collect()));
+    let columns = first.shown.len();
     let widths: Vec<usize> =
         (0..columns).map(|c| lines.iter().map(|l| l[c].chars().count()).max().unwrap_or(0)).collect();
-    let text = |c: usize| rows.iter().any(|r| r.0[c].1.is_string());
+    let text = |c: usize| rows.iter().any(|r| r.shown[c].1.is_string());
     let mut out = String::new();
     for line in &lines {
         let cells = line.iter().enumerate().map(|(c, value)| {
@@ -136,15 +146,23 @@ mod tests {
 
     #[test]
     fn json_keeps_the_order_of_the_names_and_all_digits() {
-        let row = Row::new().with("z", 1u64).with("a", "text").with("m", 0.1 + 0.2).with("none", f64::NAN);
-        assert_eq!(serde_json::to_string(&row).unwrap(), r#"{"z":1,"a":"text","m":0.30000000000000004,"none":null}"#);
+        let row = Row::new()
+            .with("z", 1u64)
+            .detail("last", 2u64)
+            .with("a", "text")
+            .with("m", 0.1 + 0.2)
+            .with("none", f64::NAN);
+        assert_eq!(
+            serde_json::to_string(&row).unwrap(),
+            r#"{"z":1,"a":"text","m":0.30000000000000004,"none":null,"last":2}"#
+        );
     }
 
     #[test]
     fn tables_are_aligned_and_split_by_kind() {
         let rows = [
             Row::new().with("op", "open").with("us", 0.51234),
-            Row::new().with("op", "compare").with("us", 12.0),
+            Row::new().with("op", "compare").with("us", 12.0).detail("hidden", 1u64),
             Row::new().with("other", 3u64),
         ];
         assert_eq!(table(&rows), "op           us\nopen     0.5123\ncompare   12.00\n\nother\n    3\n");

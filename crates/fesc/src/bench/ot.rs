@@ -104,9 +104,9 @@ fn row(protocol: Protocol, n: u64, sender: &Measured, receiver: &Measured) -> Ro
         .with("bytes_per_cot", (sender.sent_bytes + receiver.sent_bytes) as f64 / n as f64)
         .with("wall_s", sender.wall_s.max(receiver.wall_s))
         .with("peak_rss_bytes", sender.peak_rss_bytes.max(receiver.peak_rss_bytes))
-        .with("setup_s", sender.setup_s.max(receiver.setup_s))
-        .with("setup_bytes", sender.setup_sent_bytes + receiver.setup_sent_bytes)
-        .with("security_bits", security)
+        .detail("setup_s", sender.setup_s.max(receiver.setup_s))
+        .detail("setup_bytes", sender.setup_sent_bytes + receiver.setup_sent_bytes)
+        .detail("security_bits", security)
 }
 
 /// The estimate for the weaker of the two LPN sets of silent OT.
