@@ -194,3 +194,37 @@ fn open_bits(party: &mut Party, bits: &SharedBits) -> Result<Vec<bool>> {
     let theirs = SharedBits::new(bits.len(), words.unpack(&reply, count)?)?;
     Ok(bits.join(&theirs)?)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn one_byte_or_round_off_is_an_error() {
+        let mut ledger = Ledger::new();
+        ledger.exchange(100, 50);
+        ledger.send(Role::P1, 7);
+        let cost = ledger.cost();
+        let right = |role| {
+            let (sent_bytes, received_bytes) = match role {
+                Role::P0 => (cost.p0_to_p1_bytes, cost.p1_to_p0_bytes),
+                Role::P1 => (cost.p1_to_p0_bytes, cost.p0_to_p1_bytes),
+            };
+            Phase { sent_bytes, received_bytes, rounds: cost.rounds, ..Phase::default() }
+        };
+        for role in [Role::P0, Role::P1] {
+            check_online(role, &ledger, &right(role)).unwrap();
+            let wrong = [
+                Phase { sent_bytes: right(role).sent_bytes + 1, ..right(role) },
+                Phase { received_bytes: right(role).received_bytes - 1, ..right(role) },
+                Phase { rounds: right(role).rounds + 1, ..right(role) },
+                right(role.other()),
+            ];
+            for counted in wrong {
+                let message = check_online(role, &ledger, &counted).unwrap_err().to_string();
+                assert!(message.contains("declared") && message.contains("please report"), "{message}");
+            }
+        }
+    }
+}
