@@ -64,6 +64,14 @@ pub enum MpcError {
         /// What is wrong.
         reason: String,
     },
+    /// Another process has the store open.
+    #[error(
+        "correlation store {path} is in use by another process; wait for it to end, or prepare a store of your own"
+    )]
+    StoreInUse {
+        /// The path.
+        path: String,
+    },
     /// A file could not be read or written.
     #[error("correlation store {path}: {source}")]
     Io {
@@ -83,9 +91,6 @@ pub enum MpcError {
     /// A request from the wire cannot be decoded or is over the limits.
     #[error("malformed correlation request: {0}")]
     Request(&'static str),
-    /// The operating system gave no randomness.
-    #[error("no randomness from the operating system: {0}")]
-    Randomness(String),
 }
 
 /// Refuses a value outside `min..=max`.

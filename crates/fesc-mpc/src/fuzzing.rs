@@ -3,6 +3,7 @@
 use fesc_net::Channel;
 use fesc_ot::CotKind;
 use fesc_ring::{Prg, Ring};
+use sha2::{Digest, Sha256};
 
 use crate::activation::{Activation, Piecewise};
 use crate::correlation::{Bundle, DaBits, Leaves, Select};
@@ -17,17 +18,22 @@ pub fn request(data: &[u8]) {
     if let Ok(request) = Request::decode(data) {
         assert_eq!(request.encode(), data);
         for role in [Role::P0, Role::P1] {
-            let elements: usize = request.layout(role).iter().map(|s| s.len).sum();
-            assert!(elements <= 600 * crate::correlation::MAX_ELEMENTS);
+            let bytes = crate::correlation::packed_len(&request.layout(role), |_| true);
+            assert!(bytes <= crate::correlation::MAX_HALF_BYTES);
         }
     }
 }
 
-/// A stored half: whatever the file holds, reading it gives a half, an error, or "damaged".
+/// A stored half: whatever the file holds, reading it gives a half, an error, or "damaged". The checksum is made to fit, so
+/// that mutations get past it.
 pub fn stored_half(data: &[u8]) {
     let Ok(ring) = Ring::new(48) else { return };
+    let body = data.len().saturating_sub(32);
+    let mut data = data.get(..body).unwrap_or_default().to_vec();
+    let digest = Sha256::digest(&data);
+    data.extend_from_slice(&digest);
     for request in [Request::DaBits(DaBits { ring, words: 1 }), Request::Bundle(Bundle::squares(ring, 3))] {
-        let _ = parse_half(data, &[9; 32], 0, &request, Role::P0);
+        let _ = parse_half(&data, &[9; 32], 0, &request, Role::P0);
     }
 }
 
@@ -53,7 +59,10 @@ pub fn messages(data: &[u8]) {
     std::thread::scope(|scope| {
         let peer = scope.spawn(|| run(Role::P1, c1));
         let _ = run(Role::P0, c0);
-        let _ = peer.join();
+        // A panic of the peer is a finding too.
+        if let Err(panic) = peer.join() {
+            std::panic::resume_unwind(panic);
+        }
     });
 }
 

@@ -71,11 +71,12 @@ impl Ledger {
     }
 
     fn post(&mut self, from: Role, bytes: usize) -> u64 {
-        let wire = (bytes + HEADER_BYTES) as u64;
-        match from {
-            Role::P0 => self.cost.p0_to_p1_bytes += wire,
-            Role::P1 => self.cost.p1_to_p0_bytes += wire,
-        }
+        let wire = bytes.saturating_add(HEADER_BYTES) as u64;
+        let sum = match from {
+            Role::P0 => &mut self.cost.p0_to_p1_bytes,
+            Role::P1 => &mut self.cost.p1_to_p0_bytes,
+        };
+        *sum = sum.saturating_add(wire);
         let depth = self.received_depth[from.index()] + 1;
         self.cost.rounds = self.cost.rounds.max(depth);
         depth

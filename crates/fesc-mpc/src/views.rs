@@ -248,3 +248,66 @@ fn a_mask_used_twice_shows_the_difference() {
     let (reused, constant) = run([1, 1]);
     assert!(reused > 3.0 * LIMIT && constant, "the difference of the two tensors is there to read");
 }
+
+/// The masks that the real providers hand out are uniform, and one party's say nothing about the other's.
+#[test]
+fn masks_of_real_providers_are_random_and_unrelated() {
+    use crate::correlation::Select;
+    use crate::provider::{Correlations, Dealer, TwoParty, serve_dealer};
+    use fesc_ring::Prg;
+    let r = ring(64);
+    let requests = [
+        Request::Bundle(Bundle::scalar_vector(r, 128, 2)),
+        Request::Select(Select { ring: r, count: 1024, thresholds: 2, degree: 1 }),
+        Request::BitTriples(BitTriples { words: 128, width: 2 }),
+        Request::BitProducts(BitProducts { ring: r, words: 128 }),
+        Request::DaBits(DaBits { ring: r, words: 128 }),
+        Request::Leaves(Leaves { sender: Role::P0, count: 1024, planes: 8 }),
+    ];
+    for dealt in [false, true] {
+        let (mut links, mut dealer) = (vec![], vec![]);
+        for _ in 0..2 {
+            let (a, b) = Channel::memory_pair();
+            links.push(a);
+            dealer.push(b);
+        }
+        let (d1, d0) = (dealer.pop().unwrap(), dealer.pop().unwrap());
+        let (l1, l0) = (links.pop().unwrap(), links.pop().unwrap());
+        std::thread::spawn(move || serve_dealer(d0, d1, &mut Prg::from_seed([1; 16])));
+        let (mut c0, mut c1) = Channel::memory_pair();
+        let take = |role: Role, c: &mut Channel, link: Channel| {
+            let mut source: Box<dyn Correlations> = if dealt {
+                Box::new(Dealer::new(role, link))
+            } else {
+                let prg = Prg::from_seed([role.index() as u8; 16]);
+                Box::new(TwoParty::setup(role, c, fesc_ot::CotKind::Iknp, prg).unwrap())
+            };
+            let half = |q: &Request| -> Vec<Vec<u8>> {
+                let half = source.take(c, q).unwrap();
+                let bytes = |&f: &usize| match &half.fields[f] {
+                    crate::correlation::Field::Ring(v) => v.iter().flat_map(|w| w.to_le_bytes()).collect(),
+                    // Digits have three bits each: two of them, once they are shuffled into bytes.
+                    crate::correlation::Field::Bytes(v) => v
+                        .chunks_exact(8)
+                        .flat_map(|c| c.iter().fold(0, |a, &d| a << 3 | u32::from(d & 7)).to_le_bytes()[..3].to_vec())
+                        .collect(),
+                };
+                masks(q, role).iter().map(bytes).collect()
+            };
+            requests.iter().map(half).collect::<Vec<_>>()
+        };
+        let (m0, m1) = std::thread::scope(|s| {
+            let p = s.spawn(|| take(Role::P1, &mut c1, l1));
+            (take(Role::P0, &mut c0, l0), p.join().unwrap())
+        });
+        for ((q, a), b) in requests.iter().zip(&m0).zip(&m1) {
+            for (x, y) in a.iter().zip(b) {
+                let xor: Vec<u8> = x.iter().zip(y).map(|(x, y)| x ^ y).collect();
+                for (what, bytes) in [("P0", x), ("P1", y), ("xor", &xor)] {
+                    let d = deviation(bytes);
+                    assert!(d < LIMIT, "dealt {dealt}, {q}: {what} is {d} standard deviations off");
+                }
+            }
+        }
+    }
+}

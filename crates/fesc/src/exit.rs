@@ -112,7 +112,6 @@ fn mpc(error: &MpcError) -> u8 {
         MpcError::Ot(e) => ot(e),
         MpcError::Ring(_) | MpcError::DealerDisagreement { .. } | MpcError::Request(_) => PEER,
         MpcError::Parameter { .. } => USAGE,
-        MpcError::Randomness(_) => SECURITY,
         _ => OTHER,
     }
 }
@@ -145,7 +144,6 @@ mod tests {
             (OtError::TooMany { count: 1, each: 2 }.into(), LIMIT),
             (Refusal::Limit { what: "n", value: 2, max: 1, remedy: "less" }.into(), LIMIT),
             (NetError::Binding.into(), SECURITY),
-            (MpcError::Randomness("none".into()).into(), SECURITY),
             (Refusal::Randomness("none".into()).into(), SECURITY),
             (
                 OtError::WeakParameters { k: 1, t: 1, log_block: 1, bits: 1.0, attack: "any", needed: 128.0 }.into(),

@@ -6,7 +6,7 @@
 
 use fesc_ring::Ring;
 
-use super::{FieldSpec, Material, check_elements};
+use super::{FieldSpec, MAX_WORK, Material, check_elements, check_product};
 use crate::Role;
 use crate::bilinear;
 use crate::error::{MpcError, check_range};
@@ -86,7 +86,7 @@ impl Bundle {
 
     /// Elements of mask `i`, all copies.
     pub fn mask_len(&self, i: usize) -> usize {
-        self.masks.get(i).map_or(0, |&(r, c)| self.batch * r * c)
+        self.masks.get(i).map_or(0, |&(r, c)| self.batch.saturating_mul(r).saturating_mul(c))
     }
 
     /// The shape of the result of product `i`.
@@ -98,7 +98,7 @@ impl Bundle {
 
     /// Elements of the result of product `i`, all copies.
     pub fn product_len(&self, i: usize) -> usize {
-        self.product_shape(i).map_or(0, |(r, c)| self.batch * r * c)
+        self.product_shape(i).map_or(0, |(r, c)| self.batch.saturating_mul(r).saturating_mul(c))
     }
 
     pub(super) fn validate(&self) -> Result<(), MpcError> {
@@ -110,6 +110,13 @@ impl Bundle {
         for i in 0..self.products.len() {
             let (r, c) = self.product_shape(i).ok_or(MpcError::Request("operands of a product do not fit"))?;
             check_elements(&[self.batch, r, c])?;
+            if let Product::MatMul(a, _) = self.products[i] {
+                check_product(
+                    &[self.batch, r, self.masks[a].1, c],
+                    MAX_WORK,
+                    "a matrix product of more than 2^38 steps",
+                )?;
+            }
         }
         Ok(())
     }

@@ -144,7 +144,21 @@ mod tests {
     fn oversized_shapes_are_refused_before_allocation() {
         let huge = Request::DaBits(DaBits { ring: Ring::new(48).unwrap(), words: usize::MAX / 2 });
         assert!(Request::decode(&huge.encode()).is_err());
-        let huge = Request::Bundle(Bundle::matmul(Ring::new(48).unwrap(), 1 << 40, 1 << 20, 2, 2));
-        assert!(Request::decode(&huge.encode()).is_err());
+        let ring = Ring::new(48).unwrap();
+        let square = |side: usize, batch: usize, products: usize| Bundle {
+            ring,
+            batch,
+            masks: vec![(side, side); 64],
+            products: vec![Product::MatMul(0, 1); products],
+        };
+        for bundle in [
+            Bundle::matmul(ring, 1 << 40, 1 << 20, 2, 2),
+            // Each field within its limit, the half far beyond; a zero beside impossible factors; too much work.
+            square(1 << 15, 1, 256),
+            square(usize::MAX, 0, 1),
+            Bundle::matmul(ring, 1, 1 << 13, 1 << 13, 1 << 13),
+        ] {
+            assert!(Request::decode(&Request::Bundle(bundle).encode()).is_err());
+        }
     }
 }

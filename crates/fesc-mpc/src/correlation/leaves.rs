@@ -21,7 +21,7 @@ pub struct Leaves {
 impl Leaves {
     /// Sender's field: the planes, `planes` bytes per transfer.
     pub(crate) const PLANES: usize = 0;
-    /// Receiver's field: the digits, one byte each, 0..8.
+    /// Receiver's field: the digits, the low three bits of one byte each.
     pub(crate) const DIGITS: usize = 0;
     /// Receiver's field: the chosen pads, [`Self::pad_bytes`] bytes per transfer.
     pub(crate) const PADS: usize = 1;

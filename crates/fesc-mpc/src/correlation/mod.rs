@@ -26,8 +26,14 @@ pub use select::Select;
 use crate::Role;
 use crate::error::{MpcError, check_len};
 
-/// No correlation may have more than this many field elements: a limit before allocation.
+/// No field of a correlation may have more than this many elements: a limit before allocation.
 pub const MAX_ELEMENTS: usize = 1 << 30;
+
+/// No half may be larger than this, packed: a dealt half is one frame, whose length is a `u32`.
+pub const MAX_HALF_BYTES: usize = 1 << 31;
+
+/// No matrix product of a bundle may take more multiplications than this.
+pub const MAX_WORK: usize = 1 << 38;
 
 /// One correlation, named completely: kind, ring and shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -202,7 +208,13 @@ impl Request {
             Request::BitProducts(b) => b.validate(),
             Request::DaBits(b) => b.validate(),
             Request::Leaves(l) => l.validate(),
+        }?;
+        for role in [Role::P0, Role::P1] {
+            if packed_len(&self.layout(role), |_| true) > MAX_HALF_BYTES {
+                return Err(MpcError::Request("a half of more than 2^31 bytes; split the tensor"));
+            }
         }
+        Ok(())
     }
 
     /// The fields of one party's half.
@@ -249,9 +261,13 @@ impl std::fmt::Display for Request {
 
 /// Refuses a correlation of too many elements.
 pub(crate) fn check_elements(factors: &[usize]) -> Result<(), MpcError> {
-    let product = factors.iter().try_fold(1usize, |acc, &f| acc.checked_mul(f));
-    match product {
-        Some(p) if p <= MAX_ELEMENTS => Ok(()),
-        _ => Err(MpcError::Request("more elements than the limit of 2^30; split the tensor")),
+    check_product(factors, MAX_ELEMENTS, "more elements than the limit of 2^30; split the tensor")
+}
+
+/// Refuses a product over a limit. A zero counts as one: beside it the other factors must be possible too.
+pub(crate) fn check_product(factors: &[usize], limit: usize, why: &'static str) -> Result<(), MpcError> {
+    match factors.iter().try_fold(1usize, |acc, &f| acc.checked_mul(f.max(1))) {
+        Some(p) if p <= limit => Ok(()),
+        _ => Err(MpcError::Request(why)),
     }
 }

@@ -6,6 +6,7 @@
 use fesc_ring::Ring;
 
 use super::{Compare, Mux, Sender, Thresholds};
+use crate::correlation::MAX_ELEMENTS;
 use crate::error::{MpcError, check_len, check_range};
 use crate::{Ledger, Party, Shared, SharedBits};
 
@@ -34,8 +35,15 @@ impl ArgMax {
         Mux { ring: self.ring, count: 2 * self.rows * pairs }
     }
 
+    /// The index must fit the ring.
+    fn check(&self) -> Result<(), MpcError> {
+        check_range("columns of an arg-max", self.columns as u64, 1, 1 << self.ring.bits().min(20))?;
+        check_range("values of an arg-max", self.rows.saturating_mul(self.columns) as u64, 0, MAX_ELEMENTS as u64)
+    }
+
     /// Writes the cost.
     pub fn declare(&self, ledger: &mut Ledger) -> Result<(), MpcError> {
+        self.check()?;
         for columns in self.levels() {
             self.compare(columns / 2)?.declare(ledger);
             self.mux(columns / 2).declare(ledger);
@@ -45,7 +53,7 @@ impl ArgMax {
 
     /// Shares of the index of the largest value of each row.
     pub fn run(&self, party: &mut Party, x: &Shared) -> Result<Shared, MpcError> {
-        check_range("columns of an arg-max", self.columns as u64, 1, 1 << 20)?;
+        self.check()?;
         check_len("values of an arg-max", self.rows * self.columns, x.len())?;
         let indices: Vec<u64> = (0..self.rows).flat_map(|_| 0..self.columns as u64).collect();
         let mut index = Shared::public(self.ring, party.role(), &indices);

@@ -28,9 +28,9 @@ impl Bilinear {
 
     /// Opens all tensors together and returns the products.
     pub fn run(&self, party: &mut Party, tensors: &[&Shared]) -> Result<Vec<Shared>, MpcError> {
+        check_len("tensors of a bundle", self.bundle.masks.len(), tensors.len())?;
         let mut opened = Opened::start(party, &self.bundle)?;
         let all: Vec<(usize, &Shared)> = tensors.iter().copied().enumerate().collect();
-        check_len("tensors of a bundle", self.bundle.masks.len(), all.len())?;
         opened.open(party, &all)?;
         (0..self.bundle.products.len()).map(|i| opened.product(i)).collect()
     }
@@ -43,6 +43,8 @@ pub struct Opened {
     role: Role,
     material: Material,
     hats: Vec<Option<Vec<u64>>>,
+    /// Masks under which something was or may have been sent; set before the message, never cleared.
+    spent: Vec<bool>,
     done: Vec<bool>,
 }
 
@@ -56,6 +58,7 @@ impl Opened {
             role: party.role(),
             material,
             hats: vec![None; masks],
+            spent: vec![false; masks],
             done: vec![false; products],
         })
     }
@@ -73,7 +76,7 @@ impl Opened {
         for &(i, x) in tensors {
             check_len("tensor of a bundle", self.bundle.mask_len(i), x.len())?;
             check_len("ring width of a bundle's tensor", ring.bits() as usize, x.ring().bits() as usize)?;
-            if self.hats.get(i).is_none_or(Option::is_some) {
+            if self.spent.get_mut(i).is_none_or(|s| std::mem::replace(s, true)) {
                 return Err(MpcError::Shape { what: "openings of one mask", expected: 1, got: 2 });
             }
             mine.extend(x.values().iter().zip(self.material.ring(i)).map(|(&x, &r)| ring.sub(x, r)));

@@ -12,10 +12,11 @@
 //! of the link and both processors carry the same load. Elements are padded to whole words of 64.
 
 use fesc_ring::Ring;
+use zeroize::Zeroizing;
 
 use super::leaf::{self, BLOCK, Node};
 use super::{and_tree, tag};
-use crate::correlation::{Leaves, Material};
+use crate::correlation::{Leaves, MAX_ELEMENTS, Material};
 use crate::error::{MpcError, check_len, check_range};
 use crate::share::words_for;
 use crate::{Ledger, Party, Request, Role, Shared, SharedBits};
@@ -60,6 +61,7 @@ impl Compare {
     pub fn new(ring: Ring, count: usize, thresholds: usize, sender: Sender) -> Result<Self, MpcError> {
         check_range("width of a comparison", ring.bits().into(), 2, 64)?;
         check_range("thresholds of a comparison", thresholds as u64, 1, 64)?;
+        check_range("elements of a comparison", count as u64, 0, MAX_ELEMENTS as u64)?;
         Ok(Self { ring, count, thresholds, sender })
     }
 
@@ -137,7 +139,7 @@ impl Compare {
         check_len("ring width of a comparison", self.ring.bits() as usize, x.ring().bits() as usize)?;
         let role = party.role();
         self.check_thresholds(role, tau)?;
-        let mut padded = x.values().to_vec();
+        let mut padded = Zeroizing::new(x.values().to_vec());
         padded.resize(BLOCK * words_for(self.count), 0);
         let split = BLOCK * self.words_sent_by(Role::P0);
         let (head, tail) = padded.split_at(split);
@@ -161,7 +163,7 @@ impl Compare {
         let peer_extra = reply.split_off(expected);
         let corrections = DIGIT.unpack(&reply, self.digits() * sent.len())?;
 
-        let shifted = self.subtract(sent, first_sent, tau);
+        let shifted = Zeroizing::new(self.subtract(sent, first_sent, tau));
         let (message, sent_nodes) = self.build_leaves(&shifted, &corrections, send_leaves);
         let reply = party.channel().exchange(tag::LEAVES, message, self.leaf_bytes(role.other()))?;
         let received_nodes = self.read_leaves(received, &reply, &receive_leaves);
@@ -248,7 +250,7 @@ impl Compare {
     ) -> (Vec<u8>, Vec<Node>) {
         let (k, digits) = (self.thresholds, self.digits());
         let mask = self.ring.mask() >> 1;
-        let ys: Vec<u64> = shifted.iter().map(|&a| !a & mask).collect();
+        let ys: Zeroizing<Vec<u64>> = Zeroizing::new(shifted.iter().map(|&a| !a & mask).collect());
         let elements = shifted.len() / k;
         let mut message = Vec::with_capacity(leaf::wire_bytes(elements * k * (2 * digits - 1)));
         let mut nodes = Vec::with_capacity(digits);
@@ -271,7 +273,7 @@ impl Compare {
     /// The receiver's shares, digit by digit.
     fn read_leaves(&self, received: &[u64], wire: &[u8], leaves: &[Option<Material>]) -> Vec<Node> {
         let (k, digits) = (self.thresholds, self.digits());
-        let lows: Vec<u64> = self.lows(received).collect();
+        let lows: Zeroizing<Vec<u64>> = Zeroizing::new(self.lows(received).collect());
         let message = leaf::expand(wire);
         let mut rest = message.as_slice();
         let mut nodes = Vec::with_capacity(digits);

@@ -5,11 +5,14 @@
 //!
 //! - `t <= l - s`: no wrap needed. *Truncate-reduce*: local, free, right for every `x`.
 //! - otherwise the sign must be known: P0 adds `2^(l-2)`, so `w = m0 + m1 - m0 m1` of the shares' top bits. One bit
-//!   each way and one round. Right for `|x| < 2^(l-2) - 2^s`.
+//!   each way and one round. Right for `-2^(l-2) - 2^s <= x < 2^(l-2) - 2^s`.
 //!   `t = l` is *known-sign truncation*, `s = 0` is *ring extension*.
 //!
 //! For `s > 0` one ulp (`2^s`) is added first: the result is `floor((x + 1) / 2^s)` or `floor(x / 2^s) + 1`, unbiased
 //! up to one unit of the *input* (the twin is `fesc_approx::trunc`). At `s = 0` the result is exact.
+//!
+//! Which of the two results comes out depends on the shares, so a truncation may never be the last step before an output is
+//! opened to a party that can repeat the computation: averages would show the bits that were cut (review A).
 
 use fesc_ring::Ring;
 

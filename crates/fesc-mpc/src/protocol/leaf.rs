@@ -28,6 +28,19 @@ impl Node {
     pub(super) fn zeros(words: usize, with_eq: bool) -> Self {
         Self { gt: vec![0; words], eq: if with_eq { vec![0; words] } else { Vec::new() } }
     }
+
+    /// Planes of one transfer of this digit.
+    fn planes(&self, k: usize) -> usize {
+        if self.eq.is_empty() { k } else { 2 * k }
+    }
+
+    /// The `gt` and `eq` words of every block; `eq` is an empty slice where there is none.
+    fn blocks(&mut self, k: usize) -> impl IndexedParallelIterator<Item = (&mut [u64], &mut [u64])> {
+        let blocks = self.gt.len() / k;
+        let mut eq: Vec<&mut [u64]> = self.eq.chunks_mut(k).collect();
+        eq.resize_with(blocks, Default::default);
+        self.gt.par_chunks_mut(k).zip(eq)
+    }
 }
 
 /// Sender's side of one digit: turns pads into messages (in place, one byte per plane) and sets its shares.
@@ -35,14 +48,12 @@ impl Node {
 /// `ys` has the sender's values, `K` per element; `shift` selects the digit; `corrections` are the receiver's masked
 /// digits; `planes` holds the pads and becomes the message.
 pub(super) fn send_digit(k: usize, ys: &[u64], shift: u32, corrections: &[u64], planes: &mut [u8], node: &mut Node) {
-    let per = if node.eq.is_empty() { k } else { 2 * k };
-    let mut no_eq = vec![0u64; if node.eq.is_empty() { node.gt.len() } else { 0 }];
-    let eq = if node.eq.is_empty() { &mut no_eq } else { &mut node.eq };
+    let per = node.planes(k);
     planes
         .par_chunks_mut(BLOCK * per)
         .zip(ys.par_chunks(BLOCK * k))
         .zip(corrections.par_chunks(BLOCK))
-        .zip(node.gt.par_chunks_mut(k).zip(eq.par_chunks_mut(k)))
+        .zip(node.blocks(k))
         .with_min_len(BLOCKS_PER_TASK)
         .for_each(|(((planes, ys), corrections), (gt, eq))| {
             let transfers = planes.chunks_exact_mut(per).zip(ys.chunks_exact(k)).zip(corrections);
@@ -89,15 +100,13 @@ fn permute(planes: &mut [u8], correction: u64) {
 ///
 /// `lows` has the receiver's values; `pads` its pads, packed to `ceil(planes / 8)` bytes per transfer.
 pub(super) fn receive_digit(k: usize, lows: &[u64], shift: u32, message: &[u8], pads: &[u8], node: &mut Node) {
-    let per = if node.eq.is_empty() { k } else { 2 * k };
-    let mut no_eq = vec![0u64; if node.eq.is_empty() { node.gt.len() } else { 0 }];
-    let eq = if node.eq.is_empty() { &mut no_eq } else { &mut node.eq };
+    let per = node.planes(k);
     let pad_bytes = per.div_ceil(8);
     message
         .par_chunks(BLOCK * per)
         .zip(lows.par_chunks(BLOCK))
         .zip(pads.par_chunks(BLOCK * pad_bytes))
-        .zip(node.gt.par_chunks_mut(k).zip(eq.par_chunks_mut(k)))
+        .zip(node.blocks(k))
         .with_min_len(BLOCKS_PER_TASK)
         .for_each(|(((message, lows), pads), (gt, eq))| {
             let transfers = message.chunks_exact(per).zip(lows).zip(pads.chunks_exact(pad_bytes));

@@ -106,6 +106,26 @@ fn a_mask_serves_one_tensor_and_a_product_is_given_out_once() {
     assert_eq!(outcome.out, [true, true]);
 }
 
+#[test]
+fn a_mask_is_spent_by_the_attempt_to_use_it() {
+    // Two tensors in one call.
+    let bundle = Bundle::squares(ring(48), 3);
+    let outcome = both(|party| {
+        let [x, y] = [1, 7].map(|v| Shared::new(ring(48), vec![v; 3]));
+        Ok(Opened::start(party, &bundle)?.open(party, &[(0, &x), (0, &y)]).is_err())
+    });
+    assert_eq!(outcome.out, [true, true]);
+    // A reply with padding bits set is refused after our message has left: the mask must not serve again.
+    let (c0, mut c1) = fesc_net::Channel::memory_pair();
+    let mut party = crate::Party::new(Role::P0, c0, Box::new(crate::provider::Seeded::new(Role::P0, 7)));
+    c1.send(tag::MASKED, vec![0xff, 0xff]).unwrap();
+    c1.send(tag::MASKED, vec![0, 0]).unwrap();
+    let mut opened = Opened::start(&mut party, &Bundle::squares(ring(3), 3)).unwrap();
+    for values in [vec![1, 2, 3], vec![4, 5, 6]] {
+        assert!(opened.open(&mut party, &[(0, &Shared::new(ring(3), values))]).is_err());
+    }
+}
+
 /// All values of a 10-bit ring, for sharings that reach every carry, at both ends of the range.
 #[test]
 fn conversions_are_exhaustive_on_a_small_ring() {
@@ -308,4 +328,8 @@ fn wrong_sizes_and_rings_are_errors() {
     assert!(Convert::truncate(ring(48), 47, 1).is_err());
     assert!(Convert::reduce(ring(48), 33, 16, 1).is_err());
     assert!(Compare::new(ring(1), 1, 1, Sender::Split).is_err());
+    let mut ledger = crate::Ledger::new();
+    for (bits, rows, columns) in [(4, 1, 20), (48, 1, 0), (48, 1 << 62, 8)] {
+        assert!(ArgMax { ring: ring(bits), rows, columns }.declare(&mut ledger).is_err(), "{rows} x {columns}");
+    }
 }

@@ -6,6 +6,7 @@
 
 use fesc_net::{Channel, Tag};
 use fesc_ring::Prg;
+use zeroize::Zeroizing;
 
 use super::Correlations;
 use crate::Role;
@@ -42,11 +43,11 @@ impl Correlations for Dealer {
         self.channel.send(ASK_LENGTH, (ask.len() as u32).to_le_bytes().to_vec())?;
         self.channel.send(ASK, ask)?;
         let layout = request.layout(self.role);
-        let reply = self.channel.recv(HALF, SEED_BYTES + packed_len(&layout, |s| !s.free))?;
+        let reply = Zeroizing::new(self.channel.recv(HALF, SEED_BYTES + packed_len(&layout, |s| !s.free))?);
         let (seed, determined) = reply.split_at(SEED_BYTES);
-        let mut key = [0u8; SEED_BYTES];
+        let mut key = Zeroizing::new([0u8; SEED_BYTES]);
         key.copy_from_slice(seed);
-        let mut half = Material::sample(&layout, &mut Prg::from_seed(key));
+        let mut half = Material::sample(&layout, &mut Prg::from_seed(*key));
         half.read(&layout, |s| !s.free, determined)?;
         Ok(half)
     }
@@ -66,10 +67,14 @@ pub fn serve(mut p0: Channel, mut p1: Channel, prg: &mut Prg) -> Result<u64, Mpc
     loop {
         let first = match read_request(&mut p0) {
             Ok(r) => r,
-            Err(MpcError::Net(fesc_net::NetError::Closed { .. })) => return Ok(dealt),
+            Err(e) if closed(&e) => return Ok(dealt),
             Err(e) => return Err(e),
         };
-        let second = read_request(&mut p1)?;
+        let second = match read_request(&mut p1) {
+            Ok(r) => r,
+            Err(e) if closed(&e) => return Ok(dealt),
+            Err(e) => return Err(e),
+        };
         if first != second {
             return Err(MpcError::DealerDisagreement { p0: first.to_string(), p1: second.to_string() });
         }
@@ -77,24 +82,28 @@ pub fn serve(mut p0: Channel, mut p1: Channel, prg: &mut Prg) -> Result<u64, Mpc
         first.complete(&mut d0.half, &mut d1.half);
         for (channel, draw) in [(&mut p0, d0), (&mut p1, d1)] {
             let mut reply = draw.seed.to_vec();
-            reply.extend_from_slice(&draw.half.write(&draw.layout, |s| !s.free));
+            reply.extend_from_slice(&Zeroizing::new(draw.half.write(&draw.layout, |s| !s.free)));
             channel.send(HALF, reply)?;
         }
         dealt += 1;
     }
 }
 
+fn closed(error: &MpcError) -> bool {
+    matches!(error, MpcError::Net(fesc_net::NetError::Closed { .. }))
+}
+
 /// One party's half while it is being dealt.
 struct Draw {
-    seed: [u8; SEED_BYTES],
+    seed: Zeroizing<[u8; SEED_BYTES]>,
     layout: Vec<FieldSpec>,
     half: Material,
 }
 
 impl Draw {
     fn new(layout: Vec<FieldSpec>, prg: &mut Prg) -> Self {
-        let seed = prg.next_u128().to_le_bytes();
-        let half = Material::sample(&layout, &mut Prg::from_seed(seed));
+        let seed = Zeroizing::new(prg.next_u128().to_le_bytes());
+        let half = Material::sample(&layout, &mut Prg::from_seed(*seed));
         Self { seed, layout, half }
     }
 }

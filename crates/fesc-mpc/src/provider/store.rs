@@ -5,7 +5,9 @@
 //! happens later, no byte that depends on it can have left before it was gone, so a crash can only burn it. A lock keeps
 //! a second process out. Files have mode 0600 and end with a checksum.
 //!
-//! Not guaranteed: that a deleted file cannot be read back from the medium (use an encrypted or volatile disk).
+//! Not guaranteed: that a deleted file cannot be read back from the medium (use an encrypted or volatile disk); single use
+//! when the directory is copied or restored from a snapshot. Restoring one side is caught up to the peer's position, when
+//! the two stores agree; restoring both sides is reuse, and breaks privacy.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
@@ -17,10 +19,12 @@ use zeroize::Zeroizing;
 
 use super::Correlations;
 use crate::Role;
-use crate::correlation::{MAX_ENCODED_BYTES, Material, Request, packed_len};
+use crate::correlation::{MAX_ENCODED_BYTES, MAX_HALF_BYTES, Material, Request, packed_len};
 use crate::error::MpcError;
 
 const MAGIC: &[u8; 8] = b"FESCcor1";
+/// Holds the number of correlations ever made durable, so that a used-up store still knows its position.
+const END: &str = "end";
 const SYNC: Tag = Tag(0x0404);
 
 /// A session's name: both parties' stores carry the same one.
@@ -65,16 +69,24 @@ impl Store {
         if head.get(9..) != Some(&session[..]) {
             return Err(bad("belongs to another session"));
         }
-        let mut numbers = Vec::new();
-        for entry in fs::read_dir(dir).map_err(|source| MpcError::Io { path: dir.display().to_string(), source })? {
-            let name = entry.map_err(|source| MpcError::Io { path: dir.display().to_string(), source })?.file_name();
-            if let Some(n) = name.to_str().and_then(|n| n.strip_suffix(".half")).and_then(|n| n.parse::<u64>().ok()) {
-                numbers.push(n);
+        let end = match read_bounded(&dir.join(END), 8) {
+            Ok(bytes) => bytes.first_chunk().copied().map(u64::from_le_bytes).ok_or_else(|| bad("damaged"))?,
+            Err(MpcError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => 0,
+            Err(e) => return Err(e),
+        };
+        let io = |source| MpcError::Io { path: dir.display().to_string(), source };
+        let (mut kept, mut next) = (0, end);
+        for entry in fs::read_dir(dir).map_err(io)? {
+            let name = entry.map_err(io)?.file_name();
+            match name.to_str().and_then(|n| n.strip_suffix(".half")).and_then(|n| n.parse::<u64>().ok()) {
+                Some(n) if name.to_str() != Some(&file_name(n)) => return Err(bad("a file of another name")),
+                Some(n) if n < end => (kept, next) = (kept + 1, next.min(n)),
+                // Never made durable as a whole: the peer may not have its half.
+                Some(_) => fs::remove_file(dir.join(&name)).map_err(io)?,
+                None => {}
             }
         }
-        let next = numbers.iter().min().copied().unwrap_or(0);
-        let end = numbers.iter().max().map_or(0, |m| m + 1);
-        if end - next != numbers.len() as u64 {
+        if end - next != kept {
             return Err(bad("correlations are missing from the middle"));
         }
         Ok(Self { dir: dir.to_path_buf(), session, role, next, end, _lock: lock })
@@ -98,8 +110,15 @@ impl Store {
         Ok(())
     }
 
-    /// Makes everything appended so far durable.
+    /// Makes everything appended so far durable. What was appended and not synced is dropped by [`Self::open`].
     pub fn sync(&self) -> Result<(), MpcError> {
+        let (fresh, path) = (self.dir.join("end.new"), self.dir.join(END));
+        let io = |source| MpcError::Io { path: path.display().to_string(), source };
+        fs::remove_file(&fresh)
+            .or_else(|e| if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(e) })
+            .map_err(io)?;
+        write_new(&fresh, &self.end.to_le_bytes())?;
+        fs::rename(&fresh, &path).map_err(io)?;
         sync_dir(&self.dir)
     }
 
@@ -109,20 +128,19 @@ impl Store {
     }
 
     fn path(&self, number: u64) -> PathBuf {
-        self.dir.join(format!("{number:08}.half"))
+        self.dir.join(file_name(number))
     }
 
     /// Reads the next correlation, deletes it durably, and only then returns it.
-    pub(super) fn take(&mut self, request: &Request) -> Result<Material, MpcError> {
+    fn take(&mut self, request: &Request) -> Result<Material, MpcError> {
         request.validate()?;
         if self.next >= self.end {
             return Err(MpcError::Exhausted { prepared: self.end });
         }
         let number = self.next;
         let path = self.path(number);
-        let layout = request.layout(self.role);
-        let limit = 84 + MAX_ENCODED_BYTES + packed_len(&layout, |_| true);
-        let bytes = Zeroizing::new(read_bounded(&path, limit)?);
+        // The limit of any half, not of this one: a half made for another request is to be named as such, and burnt.
+        let bytes = Zeroizing::new(read_bounded(&path, 84 + MAX_ENCODED_BYTES + MAX_HALF_BYTES)?);
         self.burn()?;
         match parse_half(&bytes, &self.session, number, request, self.role) {
             Some(half) => half,
@@ -176,7 +194,8 @@ pub struct Prepared {
 
 impl Prepared {
     /// Agrees with the peer's store before anything is used: same session, and both go to the later of the two
-    /// positions (a crash may have burnt more on one side).
+    /// positions (a crash may have burnt more on one side). One exchange of 48 bytes. The channel must already be that of the
+    /// right peer (TLS and hello): a stranger could make this side burn its store.
     pub fn start(store: Store, channel: &mut Channel) -> Result<Self, MpcError> {
         let mut prepared = Self { store };
         let mut hello = prepared.store.session.to_vec();
@@ -212,14 +231,16 @@ impl Correlations for Prepared {
     }
 }
 
+fn file_name(number: u64) -> String {
+    format!("{number:08}.half")
+}
+
 fn lock(dir: &Path) -> Result<File, MpcError> {
     let io = |source| MpcError::Io { path: dir.display().to_string(), source };
     let file = OpenOptions::new().create(true).append(true).open(dir.join("lock")).map_err(io)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(MpcError::Store { path: dir.display().to_string(), reason: "in use by another process".into() })
-        }
+        Err(TryLockError::WouldBlock) => Err(MpcError::StoreInUse { path: dir.display().to_string() }),
         Err(TryLockError::Error(source)) => Err(io(source)),
     }
 }
@@ -257,3 +278,7 @@ fn sync_dir(dir: &Path) -> Result<(), MpcError> {
         .and_then(|d| d.sync_all())
         .map_err(|source| MpcError::Io { path: dir.display().to_string(), source })
 }
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;

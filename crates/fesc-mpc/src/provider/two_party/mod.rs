@@ -9,7 +9,7 @@
 //! | leaf (1 of 8) | 3 | 0 |
 //! | AND triple, any width | 1 each way | 0 |
 //! | bit product mod `2^s` | 1 | s |
-//! | daBit mod `2^l` | 1 | l - 1 |
+//! | daBit mod `2^l` | 1 | l - 1, at least 1 |
 //! | selection, per bit, degree d | 1 each way | (l - 1) + 2 d l |
 //! | product of two private numbers (Gilboa) | l | l + l (l + 1) / 2 per element of the vector |
 //!
@@ -23,6 +23,7 @@ mod select;
 use fesc_net::{Channel, Tag};
 use fesc_ot::{CotKind, OtReceiver, OtSender};
 use fesc_ring::{Prg, Ring};
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::Correlations;
 use crate::correlation::{Field, Material, Request};
@@ -32,7 +33,9 @@ use crate::{Role, bilinear};
 /// OTs per chunk: 1-of-8 pads of a chunk are 2 MB, about the size of a second-level cache.
 const CHUNK: usize = 1 << 14;
 
-/// Chunks whose messages are sent before the first answer is awaited: rounds are saved, at most some 20 MB are held.
+/// Chunks whose messages are sent before the first answer is awaited. It saves rounds. A window holds the pads of its chunks
+/// (13 MB for selections, 130 MB at most for Gilboa's products on 64 bits) and up to 7 MB of messages, which the channel's
+/// queue must be able to take.
 const WINDOW: usize = 16;
 
 const CORRECTION: Tag = Tag(0x0410);
@@ -46,7 +49,8 @@ pub struct TwoParty {
     prg: Prg,
 }
 
-/// One chunk of random OTs in both directions: `(pads that this party sent, its choices, its pads)`.
+/// One chunk of random OTs in both directions: both pads of those that this party sent, its choices and pads in the others.
+#[derive(Zeroize, ZeroizeOnDrop)]
 struct BothWays {
     sent: Vec<[u128; 2]>,
     choices: Vec<u64>,
@@ -95,9 +99,9 @@ impl TwoParty {
         Ok(BothWays { sent, choices, received })
     }
 
-    /// Bytes that generating `request` will send from P0 to P1 and from P1 to P0, exactly, from the present state of the
-    /// OT instances (a refill of silent OT falls on whoever meets it). With IKNP every chunk is an extension of its own
-    /// and costs a few frame headers more.
+    /// Bytes that generating `request` will send from P0 to P1 and from P1 to P0, exactly for silent OT, from the
+    /// present state of the instances (a refill falls on whoever meets it). With IKNP every chunk is an extension of its
+    /// own and costs a few frame headers more.
     pub fn declared(&self, request: &Request) -> (u64, u64) {
         let (mut p0, mut p1) = corrections(request);
         let ots = transfers(request);

@@ -6,6 +6,7 @@
 
 use fesc_net::Channel;
 use fesc_ring::{Prg, Ring};
+use zeroize::Zeroizing;
 
 use super::{CHOICES, CORRECTION, TwoParty, WINDOW, chunks, correct, corrected, frame};
 use crate::Role;
@@ -99,16 +100,13 @@ pub(super) fn cross_terms(
         return Ok(out);
     }
     // Number (t, i, j) of a matrix product meets row (t, j) of the right operand.
-    let stretched: Vec<u64> = match product {
-        Product::MatMul(..) => {
-            let row_of = |s: usize| (s / (rows * cols).max(1)) * cols + s % cols.max(1);
-            (0..numbers).flat_map(|s| right[row_of(s) * width..(row_of(s) + 1) * width].iter().copied()).collect()
-        }
-        _ => right.to_vec(),
+    let row = |s: usize| match product {
+        Product::MatMul(..) => s / (rows * cols) * cols + s % cols,
+        _ => s,
     };
     for &(chooser, twice) in directions(product) {
-        let share = products(tp, channel, ring, chooser, left, &stretched, width)?;
-        for (s, part) in share.chunks_exact(width).enumerate() {
+        let vector = |s: usize| &right[row(s) * width..(row(s) + 1) * width];
+        products(tp, channel, ring, chooser, left, vector, width, |s, part| {
             let target = match product {
                 Product::Hadamard(..) | Product::ScaleRows(..) => s * width,
                 Product::RowInner(..) => s / cols,
@@ -117,22 +115,27 @@ pub(super) fn cross_terms(
             for (o, &v) in out[target..].iter_mut().zip(part) {
                 *o = ring.reduce(o.wrapping_add(v << u32::from(twice)));
             }
-        }
+        })?;
     }
     Ok(out)
 }
 
-/// Shares of `numbers[i] * vectors[i]`: `chooser`'s numbers, the other party's vectors of `width` elements.
-pub(super) fn products(
+/// Shares of `numbers[i] * vector(i)`: `chooser`'s numbers, the other party's vectors of `width` elements. Each share goes to
+/// `add(i, share)` as soon as its chunk is done, so that no more than a window is held.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn products<'a>(
     tp: &mut TwoParty,
     channel: &mut Channel,
     ring: Ring,
     chooser: Role,
     numbers: &[u64],
-    vectors: &[u64],
+    vector: impl Fn(usize) -> &'a [u64],
     width: usize,
-) -> Result<Vec<u64>, MpcError> {
-    let mut out = Vec::with_capacity(numbers.len() * width);
+    mut add: impl FnMut(usize, &[u64]),
+) -> Result<(), MpcError> {
+    let mut done = |start: usize, share: Vec<u64>| {
+        share.chunks_exact(width).enumerate().for_each(|(i, part)| add(start + i, part));
+    };
     let all: Vec<_> = chunks(numbers.len(), chunk_len(ring, width)).collect();
     for window in all.chunks(WINDOW) {
         let mut ots = [0; 2];
@@ -145,25 +148,31 @@ pub(super) fn products(
                 pads.push(choose(tp, channel, ring, &numbers[start..start + len])?);
             }
             for (&(start, len), pads) in window.iter().zip(pads) {
-                out.extend(collect(channel, ring, &numbers[start..start + len], &pads, width)?);
+                done(start, collect(channel, ring, &numbers[start..start + len], &pads, width)?);
             }
         } else {
             for &(start, len) in window {
-                out.extend(offer(tp, channel, ring, &vectors[start * width..(start + len) * width], width)?);
+                let vectors: Vec<u64> = (start..start + len).flat_map(|s| vector(s).iter().copied()).collect();
+                done(start, offer(tp, channel, ring, &vectors, width)?);
             }
         }
     }
-    Ok(out)
+    Ok(())
 }
 
 /// Sends the bits of the numbers against random choices; returns the pads.
-fn choose(tp: &mut TwoParty, channel: &mut Channel, ring: Ring, numbers: &[u64]) -> Result<Vec<u128>, MpcError> {
+fn choose(
+    tp: &mut TwoParty,
+    channel: &mut Channel,
+    ring: Ring,
+    numbers: &[u64],
+) -> Result<Zeroizing<Vec<u128>>, MpcError> {
     let l = ring.bits() as usize;
     let (random, pads) = tp.receiver.random(channel, numbers.len() * l)?;
     let chosen = |i: usize| (0..l).fold(0, |acc, b| acc | super::bit(&random, i * l + b) << b);
     let up: Vec<u64> = numbers.iter().enumerate().map(|(i, &x)| x ^ chosen(i)).collect();
     channel.send(CHOICES, ring.pack(&up))?;
-    Ok(pads)
+    Ok(pads.into())
 }
 
 /// Adds up what the chosen bits give.
@@ -177,13 +186,14 @@ fn collect(
     let (l, n) = (ring.bits() as usize, numbers.len() * width);
     let bytes = channel.recv(CORRECTION, down_bytes(ring, n))?;
     let mut rest = bytes.as_slice();
+    let mut words = Zeroizing::new(vec![0u64; width]);
     let mut out = vec![0u64; n];
     for (b, level) in levels(ring).enumerate() {
         let (head, tail) = rest.split_at(level.packed_len(n));
         rest = tail;
         let down = level.unpack(head, n)?;
         for (i, &x) in numbers.iter().enumerate() {
-            let words = pad_words(pads[i * l + b], width);
+            pad_words(pads[i * l + b], &mut words);
             for (j, &w) in words.iter().enumerate() {
                 let share = level.reduce(corrected(w, x >> b & 1, down[i * width + j]));
                 out[i * width + j] = ring.reduce(out[i * width + j].wrapping_add(share << b));
@@ -202,16 +212,18 @@ fn offer(
 ) -> Result<Vec<u64>, MpcError> {
     let l = ring.bits() as usize;
     let count = vectors.len() / width;
-    let pads = tp.sender.random(channel, count * l)?;
+    let pads = Zeroizing::new(tp.sender.random(channel, count * l)?);
     let swaps = ring.unpack(&channel.recv(CHOICES, ring.packed_len(count))?, count)?;
     let mut out = vec![0u64; vectors.len()];
     let mut message = Vec::with_capacity(down_bytes(ring, vectors.len()));
+    let [mut zero, mut one] = [0, 1].map(|_| Zeroizing::new(vec![0u64; width]));
     for (b, level) in levels(ring).enumerate() {
         let mut down = Vec::with_capacity(vectors.len());
         for (i, vector) in vectors.chunks_exact(width).enumerate() {
             let swap = (swaps[i] >> b & 1) as usize;
             let pair = pads[i * l + b];
-            let (zero, one) = (pad_words(pair[swap], width), pad_words(pair[1 - swap], width));
+            pad_words(pair[swap], &mut zero);
+            pad_words(pair[1 - swap], &mut one);
             for (j, &v) in vector.iter().enumerate() {
                 down.push(correct(level, v, zero[j], one[j]));
                 out[i * width + j] = ring.reduce(out[i * width + j].wrapping_sub(level.reduce(zero[j]) << b));
@@ -223,12 +235,26 @@ fn offer(
     Ok(out)
 }
 
-/// One word per vector element from a pad: the pad itself for up to two, a stream seeded by it for more.
-fn pad_words(pad: u128, width: usize) -> Vec<u64> {
-    if width <= 2 {
-        return [pad as u64, (pad >> 64) as u64][..width].to_vec();
+/// One word per vector element from a pad: the pad itself for up to two, a stream seeded by it for more, never both.
+fn pad_words(pad: u128, out: &mut [u64]) {
+    match out {
+        [one] => *one = pad as u64,
+        [one, two] => (*one, *two) = (pad as u64, (pad >> 64) as u64),
+        _ => Prg::from_seed(pad.to_le_bytes()).fill_u64(out),
     }
-    let mut words = vec![0; width];
-    Prg::from_seed(pad.to_le_bytes()).fill_u64(&mut words);
-    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_one_pad_are_unrelated() {
+        for width in [2, 3, 8] {
+            let mut words = vec![0; width];
+            pad_words(0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978, &mut words);
+            let distinct: std::collections::HashSet<_> = words.iter().collect();
+            assert_eq!(distinct.len(), width);
+        }
+    }
 }

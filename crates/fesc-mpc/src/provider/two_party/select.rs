@@ -49,8 +49,8 @@ pub(super) fn add_corrections(shape: &Select, bytes: &mut [u64; 2]) {
 /// Up to 128 bits come from the pad itself; for more it becomes the seed of a stream, never both.
 fn pad_words(pad: u128, ring: Ring, degree: usize) -> [u64; 3] {
     if degree == 1 {
-        let half = ring.bits() - 1;
-        return [pad as u64, (pad >> half) as u64, 0];
+        // Disjoint bits for the two fields; at l = 1 the daBit field still has one bit.
+        return [pad as u64, (pad >> half_ring(ring).bits()) as u64, 0];
     }
     let mut words = [0; 3];
     Prg::from_seed(pad.to_le_bytes()).fill_u64(&mut words);
@@ -65,7 +65,8 @@ pub(super) fn generate(tp: &mut TwoParty, channel: &mut Channel, shape: &Select)
     if shape.degree == 2 {
         // [r^2] = r_i^2 + 2 [r_0 r_1]_i
         let r = &tensors[0];
-        let cross = ole::products(tp, channel, ring, Role::P0, r, r, 1)?;
+        let mut cross = vec![0u64; n];
+        ole::products(tp, channel, ring, Role::P0, r, |i| &r[i..=i], 1, |i, part| cross[i] = part[0])?;
         let square = r.iter().zip(&cross).map(|(&r, &c)| ring.reduce(r.wrapping_mul(r).wrapping_add(c << 1))).collect();
         tensors.push(square);
     }
@@ -158,4 +159,26 @@ fn receive_corrections(
         fields.push(ring.unpack(part, n)?);
     }
     Ok(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// No bit of a pad enters two fields, for any ring: two corrections under one bit show the sum of two masks.
+    #[test]
+    fn fields_use_disjoint_bits_of_a_pad() {
+        for l in 1..=64 {
+            let ring = Ring::new(l).unwrap();
+            let fields = |pad: u128| {
+                let w = pad_words(pad, ring, 1);
+                [half_ring(ring).reduce(w[0]), ring.reduce(w[1])]
+            };
+            for bit in 0..128 {
+                let (a, b) = (fields(0), fields(1 << bit));
+                assert!(a[0] == b[0] || a[1] == b[1], "l = {l}, bit {bit}");
+            }
+        }
+    }
 }
