@@ -29,6 +29,7 @@
 //! | 0x0200..=0x02ff | oblivious transfer |
 //! | 0x0300..=0x03ff | two-party protocols, online |
 //! | 0x0400..=0x04ff | correlations and the dealer |
+//! | 0x0500..=0x05ff | the program's measurements |
 //!
 //! # What is not promised
 //! The channel hides neither the sizes nor the times of messages. A peer that sends one byte now and then keeps a

@@ -11,8 +11,8 @@ pub mod modulus;
 pub mod ntt;
 mod pack;
 pub mod poly;
-pub mod primes;
 pub mod prg;
+pub mod primes;
 pub mod ring;
 pub mod sample;
 

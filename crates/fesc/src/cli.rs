@@ -1,5 +1,6 @@
 //! The command line. The help texts are the manual: what a command does, an example, what is printed.
 
+use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -58,6 +59,13 @@ pub enum Command {
     ///
     /// Example: fesc doctor --json
     Doctor,
+    /// Make a server's TLS key and self-signed certificate.
+    ///
+    /// Writes OUT.key (readable by you only) and OUT.crt; files that exist are never touched. Prints key, certificate and
+    /// fingerprint: the SHA-256 of the certificate, which clients pin. Give it to them over a channel that they trust.
+    ///
+    /// Example: fesc keygen --out server
+    Keygen(KeygenArgs),
     /// Measure a part of the engine on this machine.
     #[command(subcommand)]
     Bench(Bench),
@@ -105,6 +113,14 @@ pub enum Bench {
     ///
     /// Example: fesc bench mpc --op silu --elements 65536 --json
     Mpc(MpcArgs),
+}
+
+/// Options of `keygen`.
+#[derive(Debug, Args)]
+pub struct KeygenArgs {
+    /// Where: the endings .key and .crt are added.
+    #[arg(long, default_value = "fesc")]
+    pub out: PathBuf,
 }
 
 /// Options of `bench gemm`.

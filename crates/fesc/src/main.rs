@@ -7,6 +7,7 @@ mod bench;
 mod cli;
 mod doctor;
 mod exit;
+mod keygen;
 mod parties;
 mod progress;
 mod report;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let format = if cli.json { report::Format::Json } else { report::Format::Table };
     let result = match &cli.command {
         Command::Doctor => doctor::run(format),
+        Command::Keygen(args) => keygen::run(&args.out, format),
         Command::Bench(Bench::Gemm(args)) => bench::gemm::run(args, format),
         Command::Bench(Bench::Ot(args)) => bench::ot::run(args, format),
         Command::Bench(Bench::Net(args)) => bench::net::run(args, format),

@@ -50,6 +50,19 @@ const OURS: &[(&str, f64)] = &[
 const PAPER: &[(&str, f64)] = &[("silu", 0.0725), ("softplus", 0.0185), ("exp", 0.021), ("rsqrt", 0.05)];
 
 #[test]
+fn keygen_makes_an_identity_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("server").display().to_string();
+    let made = json(&["keygen", "--out", &out, "--json"], &["key", "certificate", "fingerprint"]);
+    let (key, certificate) = (made[0]["key"].as_str().unwrap(), made[0]["certificate"].as_str().unwrap());
+    let identity = fesc_net::Identity::load(key.as_ref(), certificate.as_ref()).unwrap();
+    assert_eq!(made[0]["fingerprint"], identity.fingerprint().to_string());
+    let before = std::fs::read(key).unwrap();
+    fesc(&["keygen", "--out", &out]).fails(5);
+    assert_eq!(std::fs::read(key).unwrap(), before);
+}
+
+#[test]
 fn help_teaches() {
     let text = fesc(&["--help"]).ok();
     for part in ["two-party computation", "doctor", "bench", "Exit codes: 0 done", "FESC_SIMD", "--json", "--quiet"] {

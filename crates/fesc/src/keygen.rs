@@ -1,0 +1,23 @@
+//! `fesc keygen`: a server's TLS identity, and the fingerprint that clients pin.
+
+use std::path::Path;
+
+use anyhow::Result;
+use fesc_net::Identity;
+
+use crate::report::{Format, Report, Row};
+
+/// Makes a key and a self-signed certificate in two new files beside each other and prints where they are.
+pub fn run(out: &Path, format: Format) -> Result<()> {
+    let (key, certificate) = (out.with_extension("key"), out.with_extension("crt"));
+    let identity = Identity::generate()?;
+    identity.save(&key, &certificate)?;
+    let mut report = Report::new(format);
+    report.add(
+        Row::new()
+            .with("key", key.display().to_string())
+            .with("certificate", certificate.display().to_string())
+            .with("fingerprint", identity.fingerprint().to_string()),
+    )?;
+    report.finish()
+}
