@@ -72,25 +72,20 @@ pub struct BitProducts {
 
 impl BitProducts {
     /// Field of this party's bits (`u` or `v`).
-    pub(crate) const BITS: usize = 0;
+    pub(crate) const BITS: usize = BITS;
     /// Field of the shares of `u v`.
-    pub(crate) const SHARES: usize = 1;
+    pub(crate) const SHARES: usize = SHARES;
 
     pub(super) fn validate(&self) -> Result<(), MpcError> {
         check_elements(&[self.words, 64])
     }
 
     pub(super) fn layout(&self, role: Role) -> Vec<FieldSpec> {
-        vec![FieldSpec::ring(WORDS, self.words, true), FieldSpec::ring(self.ring, 64 * self.words, role == Role::P0)]
+        bits_and_shares(self.ring, self.words, role)
     }
 
     pub(super) fn complete(&self, m0: &mut Material, m1: &mut Material) {
-        *m1.ring_mut(Self::SHARES) = (0..64 * self.words)
-            .map(|i| {
-                let both = (m0.ring(Self::BITS)[i / 64] & m1.ring(Self::BITS)[i / 64]) >> (i % 64) & 1;
-                self.ring.sub(both, m0.ring(Self::SHARES)[i])
-            })
-            .collect();
+        share_bits(self.ring, m0, m1, |u, v| u & v);
     }
 }
 
@@ -105,24 +100,34 @@ pub struct DaBits {
 
 impl DaBits {
     /// Field of the XOR shares.
-    pub(crate) const BITS: usize = 0;
+    pub(crate) const BITS: usize = BITS;
     /// Field of the additive shares.
-    pub(crate) const SHARES: usize = 1;
+    pub(crate) const SHARES: usize = SHARES;
 
     pub(super) fn validate(&self) -> Result<(), MpcError> {
         check_elements(&[self.words, 64])
     }
 
     pub(super) fn layout(&self, role: Role) -> Vec<FieldSpec> {
-        vec![FieldSpec::ring(WORDS, self.words, true), FieldSpec::ring(self.ring, 64 * self.words, role == Role::P0)]
+        bits_and_shares(self.ring, self.words, role)
     }
 
     pub(super) fn complete(&self, m0: &mut Material, m1: &mut Material) {
-        *m1.ring_mut(Self::SHARES) = (0..64 * self.words)
-            .map(|i| {
-                let bit = (m0.ring(Self::BITS)[i / 64] ^ m1.ring(Self::BITS)[i / 64]) >> (i % 64) & 1;
-                self.ring.sub(bit, m0.ring(Self::SHARES)[i])
-            })
-            .collect();
+        share_bits(self.ring, m0, m1, |a, b| a ^ b);
     }
+}
+
+// Bit products and daBits have the same fields: a party's bits, and additive shares of a function of both parties' bits.
+const BITS: usize = 0;
+const SHARES: usize = 1;
+
+fn bits_and_shares(ring: Ring, words: usize, role: Role) -> Vec<FieldSpec> {
+    vec![FieldSpec::ring(WORDS, words, true), FieldSpec::ring(ring, 64 * words, role == Role::P0)]
+}
+
+/// Sets P1's shares so that both together give `f` of the two parties' bits.
+fn share_bits(ring: Ring, m0: &Material, m1: &mut Material, f: impl Fn(u64, u64) -> u64) {
+    let words: Vec<u64> = m0.ring(BITS).iter().zip(m1.ring(BITS)).map(|(&a, &b)| f(a, b)).collect();
+    let shares = m0.ring(SHARES).iter().enumerate();
+    *m1.ring_mut(SHARES) = shares.map(|(i, &s)| ring.sub(words[i / 64] >> (i % 64) & 1, s)).collect();
 }
