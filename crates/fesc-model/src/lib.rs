@@ -1,0 +1,29 @@
+//! Mamba-2 in the clear: shapes, checkpoints, tokenizer and the float reference of what the private engine computes.
+//!
+//! Where to look:
+//! - [`Config`]: a validated [`Shape`], read from the `config.json` of Hugging Face or of state-spaces;
+//! - [`Checkpoint`]: a directory with `config.json` and `model.safetensors`, checked in full before a tensor is read;
+//! - [`Model`]: the forward pass in `f32`, with the recurrence as it is written or in block dual form ([`Scan`]);
+//! - [`Tokenizer`]: text to token ids, cut to a length.
+//!
+//! Parity: `tests/parity.rs` holds the forward pass to Hugging Face transformers at 1e-4 relative; the golden files
+//! come from `scripts/parity`.
+//!
+//! Not guaranteed: anything about time or memory access that depends on the document. This crate runs where the
+//! document may be seen.
+#![forbid(unsafe_code)]
+
+pub mod checkpoint;
+pub mod config;
+mod error;
+pub mod float;
+mod tokenizer;
+
+pub use checkpoint::{Checkpoint, Summary};
+pub use config::{Config, Pooling, Shape};
+pub use error::ModelError;
+pub use float::{Matrix, Model, Scan, Site, Tensor, Weights};
+pub use tokenizer::{Encoded, Tokenizer};
+
+/// The result of this crate.
+pub type Result<T, E = ModelError> = std::result::Result<T, E>;
