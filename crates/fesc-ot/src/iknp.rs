@@ -12,6 +12,7 @@
 
 use fesc_ring::Prg;
 use fesc_ring::block::transpose_128;
+use zeroize::Zeroize;
 
 use crate::{OtCost, base};
 
@@ -36,7 +37,7 @@ pub(crate) fn cost(missing: usize) -> OtCost {
     let full = missing / BATCH;
     let frame = OtCost::from_receiver(message_len(BATCH));
     if full > 0 {
-        cost.receiver_to_sender = frame.receiver_to_sender * full as u64;
+        cost.receiver_to_sender = frame.receiver_to_sender.saturating_mul(full as u64);
         cost.rounds = 1;
     }
     match missing % BATCH {
@@ -58,6 +59,11 @@ pub(crate) struct IknpSender {
 impl IknpSender {
     pub(crate) fn new(delta: u128, keys: &[u128]) -> Self {
         Self { delta, columns: keys.iter().map(|&k| seed(k)).collect() }
+    }
+
+    /// Overwrites the global secret; the columns do so by themselves.
+    pub(crate) fn wipe(&mut self) {
+        self.delta.zeroize();
     }
 
     /// Appends `batch` values `q_i`, given the receiver's message of `message_len(batch)` bytes.

@@ -1,16 +1,17 @@
 //! From correlated to random OT: pads by a tweaked hash.
 //!
 //! `pad = H(block, tweak)` with TMMO ([`Aes::hash`]). The tweak is `width * index + v`: unique per (stream, OT, value). Each
-//! stream (1-of-2, 1-of-8) has its own AES key, derived from the session id, and the key changes every [`PER_KEY`] OTs. The
-//! security loss of TMMO grows with the hashes under one key (`p q / 2^127` for `p` AES calls), so it stays at `q <= 2^13`
-//! for the whole session: Guo, Katz, Wang, Yu (2020), the multi-instance argument.
+//! stream (1-of-2, 1-of-8) has its own AES key, derived from the session id, and the key changes every [`PER_KEY`] pads. The
+//! security loss of TMMO grows with the hashes under one key (`p q / 2^127` for `p` AES calls; Guo, Katz, Wang, Yu 2020, the
+//! multi-instance argument): one AES call tests a guess against all `q` unchosen pads under its key, if they are known in
+//! full. With `q <= 448` that search takes `2^119` AES calls, about `2^128` bit operations or more, whatever the session's length.
 
 use fesc_ring::block::Aes;
 
 use crate::session::Session;
 
-/// OTs under one AES key.
-const PER_KEY: u64 = 1024;
+/// Pads under one AES key: 256 OTs of two, 64 of eight.
+const PER_KEY: u64 = 512;
 
 /// The streams of 1-of-2 and of 1-of-8 pads of a session.
 pub(crate) fn streams(session: &Session) -> (Pads, Pads) {
@@ -30,9 +31,14 @@ impl Pads {
         Self { key, width, index: 0, aes: Aes::new(key) }
     }
 
+    /// OTs under one AES key.
+    fn per_key(&self) -> u64 {
+        PER_KEY / self.width
+    }
+
     /// How many OTs the next call may cover: at most `wanted`, all under one key.
     pub(crate) fn run(&self, wanted: usize) -> usize {
-        wanted.min((PER_KEY - self.index % PER_KEY) as usize)
+        wanted.min((self.per_key() - self.index % self.per_key()) as usize)
     }
 
     /// Hashes all `width` values of each OT of a run in place.
@@ -54,8 +60,8 @@ impl Pads {
 
     fn advance(&mut self, by: u64) {
         self.index += by;
-        if self.index.is_multiple_of(PER_KEY) {
-            self.aes = Aes::new(self.key ^ u128::from(self.index / PER_KEY));
+        if self.index.is_multiple_of(self.per_key()) {
+            self.aes = Aes::new(self.key ^ u128::from(self.index / self.per_key()));
         }
     }
 }

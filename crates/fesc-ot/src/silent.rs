@@ -24,6 +24,9 @@ const BLOCK: usize = 16;
 pub(crate) struct Iteration {
     params: LpnParams,
     code: LocalCode,
+    /// Names the matrices; each iteration has its own.
+    seed: u128,
+    iterations: u128,
     tree_key: u128,
     trees_made: u128,
     /// The LPN secret's COTs.
@@ -42,11 +45,13 @@ pub(crate) struct Iteration {
 }
 
 impl Iteration {
-    /// `seed` names the public matrix, `tree_key` the AES keys of the trees; `start` holds `params.reserve()` COTs.
+    /// `seed` names the public matrices, `tree_key` the AES keys of the trees; `start` holds `params.reserve()` COTs.
     /// An iteration that does not repeat (the first, small one) keeps nothing.
     pub(crate) fn new(params: LpnParams, seed: u128, tree_key: u128, start: &[u128], repeats: bool) -> Self {
         let mut it = Self {
             code: LocalCode::new(seed, params.k() as u32),
+            seed,
+            iterations: 0,
             tree_key,
             trees_made: 0,
             table: Vec::new(),
@@ -149,6 +154,9 @@ impl Iteration {
         out: &mut Vec<u128>,
     ) {
         let (block, trees) = (self.params.block(), parts.len());
+        // Fails closed: without the table, trees would go out as they are, and their noise is sparse. The sizes of a
+        // validated pair of sets rule this out.
+        assert!(self.table.len() == self.params.k(), "an iteration without its LPN secret");
         let fill = |it: &Self, tree: usize, part: P, leaves: &mut [u128]| {
             let aes = Aes::new(it.tree_key ^ (it.trees_made + tree as u128));
             make(it, &aes, tree, part, leaves);
@@ -172,6 +180,9 @@ impl Iteration {
         self.tree += trees;
         if self.tree >= self.params.t() {
             self.tree = 0;
+            // A fresh matrix: elimination on one must not serve an attacker against the next.
+            self.iterations += 1;
+            self.code = LocalCode::new(self.seed ^ self.iterations, self.params.k() as u32);
             let mut kept = std::mem::take(&mut self.kept);
             self.load(&kept);
             kept.zeroize();

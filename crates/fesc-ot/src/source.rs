@@ -80,8 +80,9 @@ impl Source for SenderSource {
 
 impl Drop for SenderSource {
     fn drop(&mut self) {
-        if let SenderSource::Silent { delta, .. } = self {
-            delta.zeroize();
+        match self {
+            SenderSource::Silent { delta, .. } => delta.zeroize(),
+            SenderSource::Iknp(s) => s.wipe(),
         }
     }
 }

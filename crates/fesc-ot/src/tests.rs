@@ -2,6 +2,7 @@
 
 mod correctness;
 mod cost;
+mod few_columns;
 mod hostile;
 mod linearisation;
 mod security;

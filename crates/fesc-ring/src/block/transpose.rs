@@ -16,9 +16,10 @@ pub(super) fn transpose_on(path: Path, rows: &[u64], stride: usize, out: &mut [u
     if rows.len() < 128 * stride {
         return;
     }
+    let path = path.min(cpu::path());
     match path {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `path` is one that this processor has.
+        // SAFETY: `path` is no higher than one that this processor has.
         Path::Avx512 => unsafe { wide(rows, stride, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
