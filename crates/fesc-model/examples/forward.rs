@@ -1,10 +1,12 @@
 //! Time and memory of a float forward pass of a random model: `forward [NAME] [TOKENS] [BLOCK]`; block 0 is sequential.
 //!
-//! Prints wall and CPU seconds of each of three runs and the largest resident size (Linux).
+//! Prints wall and CPU seconds of each of three runs, the wall time up to each tensor of a block summed over the
+//! blocks, and the largest resident size (Linux).
+use std::collections::BTreeMap;
 use std::fs;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use fesc_model::{Config, Model, Scan, Weights};
+use fesc_model::{Config, Model, Scan, Tensor, Weights};
 use fesc_ring::Prg;
 
 /// CPU seconds of this process, all threads (clock ticks of 10 ms).
@@ -35,13 +37,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let vocab = model.config().vocab as u32;
     let ids: Vec<u32> = (0..tokens).map(|i| i.wrapping_mul(2_654_435_761) % vocab).collect();
     println!("{name}, {tokens} tokens, {scan:?}, {} threads", rayon::current_num_threads());
+    let mut stages: BTreeMap<Tensor, Duration> = BTreeMap::new();
     for _ in 0..3 {
         let (start, cpu) = (Instant::now(), cpu_seconds());
-        let states = model.forward_with(&ids, scan, &mut |_, _| {})?;
+        let mut last = start;
+        let states = model.forward_with(&ids, scan, &mut |site, _| {
+            *stages.entry(site.tensor).or_default() += last.elapsed() / 3;
+            last = Instant::now();
+        })?;
         let logits = model.class_logits(&model.pool(&states, ids.len())?)?;
         let wall = start.elapsed().as_secs_f64();
         let cpu = cpu_seconds().zip(cpu).map_or("?".into(), |(end, start)| format!("{:.2}", end - start));
         println!("wall {wall:.2} s, CPU {cpu} s, first logit {:.6}", logits.first().copied().unwrap_or_default());
+    }
+    for (tensor, time) in stages {
+        println!("  {:<12} {:>7.3} s", format!("{tensor:?}"), time.as_secs_f64());
     }
     println!("peak memory {}", peak_memory().unwrap_or_else(|| "unknown".into()));
     Ok(())

@@ -17,7 +17,7 @@
 
 use rayon::prelude::*;
 
-use super::gemm::{product, product_add, view, view_mut};
+use super::gemm::{Block, product};
 use super::matrix::Matrix;
 use super::scan::ScanInput;
 
@@ -64,43 +64,51 @@ fn cumulative(input: &ScanInput<'_>, from: usize, block: usize) -> Vec<f64> {
 fn within(input: &ScanInput<'_>, from: usize, cs: &[f64], y: &mut [f32]) -> Vec<f32> {
     let s = input.shape;
     let (q, p, n, inner, heads) = (y.len() / s.inner(), s.head_dim, s.state, s.inner(), s.heads);
-    let xbc = view(input.xbc.data(), input.xbc.rows(), input.xbc.cols());
+    let tokens =
+        |first, count| Block { stride: s.conv_dim(), rows: (from, q), cols: (first, count) }.of(input.xbc.data());
+    let part = |rows, first, count| Block { stride: inner, rows: (0, rows), cols: (first, count) };
     let per_group = heads / s.groups;
+    let square = Block::whole(q, q);
     let mut scores = vec![0.0; q * q];
     let mut mixed = vec![0.0; q * q];
-    let mut scaled = vec![0.0; q * inner];
     let mut state = vec![0.0; n * inner];
-    let end = &cs[(q - 1) * heads..];
-    for j in 0..q {
-        let (row, delta, cs) = (input.xbc.row(from + j), input.delta.row(from + j), &cs[j * heads..]);
-        for (head, out) in scaled[j * inner..(j + 1) * inner].chunks_exact_mut(p).enumerate() {
-            let col = (end[head] - cs[head]).exp() as f32 * delta[head];
-            out.iter_mut().zip(&row[head * p..]).for_each(|(out, x)| *out = col * x);
-        }
-    }
+    let scaled = decayed_to_end(input, from, cs, q);
     for group in 0..s.groups {
         let b_at = inner + group * n;
-        let b = xbc.submatrix(from, b_at, q, n);
-        let c = xbc.submatrix(from, b_at + s.group_width(), q, n);
-        product(view_mut(&mut scores, q, q), c, b.transpose());
+        let (b, c) = (tokens(b_at, n), tokens(b_at + s.group_width(), n));
+        product(square.of_mut(&mut scores), c, b.t());
         for head in group * per_group..(group + 1) * per_group {
-            for i in 0..q {
-                let row = i * q..(i + 1) * q;
-                for (j, (m, score)) in mixed[row.clone()].iter_mut().zip(&scores[row]).enumerate().take(i + 1) {
-                    let decay = ((cs[i * heads + head] - cs[j * heads + head]) as f32).exp();
-                    *m = score * decay * input.delta.row(from + j)[head];
+            let sums: Vec<f64> = cs.iter().skip(head).step_by(heads).copied().collect();
+            let steps: Vec<f32> = (from..from + q).map(|t| input.delta.row(t)[head]).collect();
+            for (i, (mixed, scores)) in mixed.chunks_exact_mut(q).zip(scores.chunks_exact(q)).enumerate() {
+                // The rest of the row stays zero: the model is causal.
+                for (((m, score), cs), step) in mixed.iter_mut().zip(scores).zip(&sums).zip(&steps).take(i + 1) {
+                    *m = score * step * ((sums[i] - cs) as f32).exp();
                 }
-                // The rest of the row stays zero: the model is causal. The skip sits on the diagonal.
-                mixed[i * q + i] += input.d[head];
+                // The skip sits on the diagonal.
+                mixed[i] += input.d[head];
             }
-            let x = xbc.submatrix(from, head * p, q, p);
-            product(view_mut(y, q, inner).submatrix_mut(0, head * p, q, p), view(&mixed, q, q), x);
+            product(part(q, head * p, p).of_mut(y), square.of(&mixed), tokens(head * p, p));
         }
         let (first, width) = (group * per_group * p, per_group * p);
-        let scaled = view(&scaled, q, inner).submatrix(0, first, q, width);
-        product(view_mut(&mut state, n, inner).submatrix_mut(0, first, n, width), b.transpose(), scaled);
+        product(part(n, first, width).of_mut(&mut state), b.t(), part(q, first, width).of(&scaled));
     }
     state
+}
+
+/// col o X of one block.
+fn decayed_to_end(input: &ScanInput<'_>, from: usize, cs: &[f64], q: usize) -> Vec<f32> {
+    let (p, inner, heads) = (input.shape.head_dim, input.shape.inner(), input.shape.heads);
+    let end = &cs[(q - 1) * heads..];
+    let mut scaled = vec![0.0; q * inner];
+    for (j, (out, cs)) in scaled.chunks_exact_mut(inner).zip(cs.chunks_exact(heads)).enumerate() {
+        let (row, delta) = (input.xbc.row(from + j), input.delta.row(from + j));
+        for (head, (out, x)) in out.chunks_exact_mut(p).zip(row.chunks_exact(p)).enumerate() {
+            let col = (end[head] - cs[head]).exp() as f32 * delta[head];
+            out.iter_mut().zip(x).for_each(|(out, x)| *out = col * x);
+        }
+    }
+    scaled
 }
 
 /// Replaces the state that each block leaves alone by the state that it begins with.
@@ -128,13 +136,13 @@ fn carry_in(input: &ScanInput<'_>, from: usize, cs: &[f64], state: &[f32], y: &m
     let s = input.shape;
     let (p, n, inner, heads) = (s.head_dim, s.state, s.inner(), s.heads);
     let q = y.len() / inner;
-    let xbc = view(input.xbc.data(), input.xbc.rows(), input.xbc.cols());
     let width = inner / s.groups;
+    let part = |rows, group| Block { stride: inner, rows: (0, rows), cols: (group * width, width) };
     let mut seen = vec![0.0; q * inner];
     for group in 0..s.groups {
-        let c = xbc.submatrix(from, inner + s.group_width() + group * n, q, n);
-        let state = view(state, n, inner).submatrix(0, group * width, n, width);
-        product_add(view_mut(&mut seen, q, inner).submatrix_mut(0, group * width, q, width), c, state);
+        let cols = (inner + s.group_width() + group * n, n);
+        let c = Block { stride: s.conv_dim(), rows: (from, q), cols }.of(input.xbc.data());
+        product(part(q, group).of_mut(&mut seen), c, part(n, group).of(state));
     }
     for ((y, seen), cs) in y.chunks_exact_mut(inner).zip(seen.chunks_exact(inner)).zip(cs.chunks_exact(heads)) {
         for ((y, seen), cs) in y.chunks_exact_mut(p).zip(seen.chunks_exact(p)).zip(cs) {
