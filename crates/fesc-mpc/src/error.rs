@@ -16,6 +16,9 @@ pub enum MpcError {
     /// A packed vector from the peer is malformed.
     #[error("malformed vector from the peer: {0}")]
     Ring(#[from] RingError),
+    /// A matrix product of the wrong shape.
+    #[error(transparent)]
+    Matrix(#[from] fesc_ring::MatrixError),
     /// Two operands do not fit together.
     #[error("{what}: expected {expected}, got {got}")]
     Shape {

@@ -124,7 +124,7 @@ pub(crate) fn check_provider(
     for ((request, mut m0), mut m1) in requests.iter().zip(halves0).zip(halves1) {
         let write = |m: &crate::correlation::Material, role| m.write(&request.layout(role), |s| !s.free);
         let before = (write(&m0, Role::P0), write(&m1, Role::P1));
-        request.complete(&mut m0, &mut m1);
+        request.complete(&mut m0, &mut m1).unwrap();
         assert!(before == (write(&m0, Role::P0), write(&m1, Role::P1)), "{request}: halves do not fit together");
     }
 }

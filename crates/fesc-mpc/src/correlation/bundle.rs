@@ -129,18 +129,19 @@ impl Bundle {
         masks.chain(products).collect()
     }
 
-    pub(super) fn complete(&self, m0: &mut Material, m1: &mut Material) {
+    pub(super) fn complete(&self, m0: &mut Material, m1: &mut Material) -> Result<(), MpcError> {
         let whole: Vec<Vec<u64>> = (0..self.masks.len())
             .map(|i| m0.ring(i).iter().zip(m1.ring(i)).map(|(&a, &b)| self.ring.add(a, b)).collect())
             .collect();
         for (p, &product) in self.products.iter().enumerate() {
             let (a, b) = product.operands();
-            let mut value = bilinear::apply(self, product, &whole[a], &whole[b]);
+            let mut value = bilinear::apply(self, product, &whole[a], &whole[b])?;
             let field = self.masks.len() + p;
             for (v, &s) in value.iter_mut().zip(m0.ring(field)) {
                 *v = self.ring.sub(*v, s);
             }
             *m1.ring_mut(field) = value;
         }
+        Ok(())
     }
 }

@@ -230,15 +230,16 @@ impl Request {
     }
 
     /// The ideal functionality: computes the determined fields of both halves from the free ones.
-    pub(crate) fn complete(&self, m0: &mut Material, m1: &mut Material) {
+    pub(crate) fn complete(&self, m0: &mut Material, m1: &mut Material) -> Result<(), MpcError> {
         match self {
-            Request::Bundle(b) => b.complete(m0, m1),
+            Request::Bundle(b) => b.complete(m0, m1)?,
             Request::Select(s) => s.complete(m0, m1),
             Request::BitTriples(b) => b.complete(m0, m1),
             Request::BitProducts(b) => b.complete(m0, m1),
             Request::DaBits(b) => b.complete(m0, m1),
             Request::Leaves(l) => l.complete(m0, m1),
         }
+        Ok(())
     }
 }
 

@@ -106,8 +106,8 @@ impl Opened {
         if self.role == Role::P0 {
             right.iter_mut().zip(y).for_each(|(r, &v)| *r = ring.add(*r, v));
         }
-        let mut out = apply(&self.bundle, product, x, &right);
-        let cross = apply(&self.bundle, product, self.material.ring(a), y);
+        let mut out = apply(&self.bundle, product, x, &right)?;
+        let cross = apply(&self.bundle, product, self.material.ring(a), y)?;
         for ((o, &c), &z) in out.iter_mut().zip(&cross).zip(self.material.ring(masks + index)) {
             *o = ring.reduce(o.wrapping_add(c).wrapping_add(z));
         }

@@ -79,7 +79,7 @@ pub fn serve(mut p0: Channel, mut p1: Channel, prg: &mut Prg) -> Result<u64, Mpc
             return Err(MpcError::DealerDisagreement { p0: first.to_string(), p1: second.to_string() });
         }
         let [mut d0, mut d1] = [Role::P0, Role::P1].map(|role| Draw::new(first.layout(role), prg));
-        first.complete(&mut d0.half, &mut d1.half);
+        first.complete(&mut d0.half, &mut d1.half)?;
         for (channel, draw) in [(&mut p0, d0), (&mut p1, d1)] {
             let mut reply = draw.seed.to_vec();
             reply.extend_from_slice(&Zeroizing::new(draw.half.write(&draw.layout, |s| !s.free)));

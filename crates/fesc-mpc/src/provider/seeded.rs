@@ -49,7 +49,7 @@ impl Correlations for Seeded {
             }
         }
         let [m0, m1] = &mut halves;
-        request.complete(m0, m1);
+        request.complete(m0, m1)?;
         if let Ok(mut taken) = self.taken.lock() {
             taken.push(request.clone());
         }

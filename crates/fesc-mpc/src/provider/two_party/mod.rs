@@ -126,7 +126,7 @@ impl TwoParty {
         let mut half = Material::sample(&layout, &mut self.prg);
         for (p, &product) in bundle.products.iter().enumerate() {
             let (a, b) = product.operands();
-            let mut share = bilinear::apply(bundle, product, half.ring(a), half.ring(b));
+            let mut share = bilinear::apply(bundle, product, half.ring(a), half.ring(b))?;
             let cross = ole::cross_terms(self, channel, bundle, product, half.ring(a), half.ring(b))?;
             bundle.ring.add_assign(&mut share, &cross)?;
             *half.ring_mut(bundle.masks.len() + p) = share;
