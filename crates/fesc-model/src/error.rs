@@ -16,12 +16,10 @@ pub enum ModelError {
         source: io::Error,
     },
     /// A file that is read as a whole is too large to be what it claims to be.
-    #[error("{path} has {bytes} bytes, more than the {limit} that such a file may have")]
+    #[error("{path} has more than the {limit} bytes that such a file may have")]
     FileTooLarge {
         /// The file.
         path: PathBuf,
-        /// Its size.
-        bytes: u64,
         /// The largest size taken.
         limit: u64,
     },
@@ -111,6 +109,16 @@ pub enum ModelError {
         id: u32,
         /// Rows of the embedding.
         vocab: usize,
+    },
+    /// The residual stream left the range of f32.
+    #[error(
+        "token {token} is infinite or not a number after layer {layer}; the weights are too large to be a trained model"
+    )]
+    StateNotFinite {
+        /// The layer that made it.
+        layer: usize,
+        /// The first such token.
+        token: usize,
     },
     /// The model lacks the head that was asked for.
     #[error("this checkpoint has no {head}")]

@@ -6,6 +6,7 @@
 //!
 //! Not guaranteed: the library reads the file; a hostile tokenizer file is bounded in size here and nothing else.
 
+use std::fmt;
 use std::path::Path;
 
 use crate::{ModelError, Result};
@@ -19,13 +20,19 @@ pub struct Tokenizer {
     largest: u32,
 }
 
-/// The beginning of a document.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The beginning of a document. `Debug` shows its length, not its tokens.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Encoded {
     /// Token ids, at most as many as asked for.
     pub ids: Vec<u32>,
     /// Tokens of the whole document.
     pub total: usize,
+}
+
+impl fmt::Debug for Encoded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Encoded({} of {} tokens)", self.ids.len(), self.total)
+    }
 }
 
 impl Encoded {

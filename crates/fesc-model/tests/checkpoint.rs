@@ -277,7 +277,7 @@ fn a_file_that_shrinks_after_it_was_opened_is_an_error() {
     assert!(matches!(checkpoint.load(), Err(ModelError::Io { .. })));
 }
 
-/// Every byte of length and header and every 31st byte of the data, changed in three ways: an error or a sound model.
+/// Every byte of length and header and every 31st byte of the data, changed in two ways: an error or a sound model.
 #[test]
 fn no_changed_byte_makes_a_panic() {
     let case = "real-decays-f16";
@@ -286,7 +286,7 @@ fn no_changed_byte_makes_a_panic() {
     let dir = Dir::new(case);
     let (mut tried, mut refused) = (0, 0);
     for at in (0..header).chain((header..good.len()).step_by(31)) {
-        for change in [0x01, 0x10, 0x80] {
+        for change in [0x01, 0x90] {
             let mut bytes = good.clone();
             bytes[at] ^= change;
             let model = dir.open(&bytes).and_then(|checkpoint| checkpoint.load());

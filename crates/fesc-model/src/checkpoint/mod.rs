@@ -38,7 +38,7 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String> {
     let mut text = String::new();
     let read = file.take(limit + 1).read_to_string(&mut text).map_err(io)? as u64;
     if read > limit {
-        return Err(ModelError::FileTooLarge { path: path.into(), bytes: read, limit });
+        return Err(ModelError::FileTooLarge { path: path.into(), limit });
     }
     Ok(text)
 }

@@ -1,11 +1,20 @@
 //! A row-major matrix: one row per token.
 
-/// Row-major values; a row is a token wherever tokens are meant.
-#[derive(Debug, Clone, PartialEq)]
+use std::fmt;
+
+/// Row-major values; a row is a token wherever tokens are meant. `Debug` shows the size, not the values: they tell of
+/// the document.
+#[derive(Clone, PartialEq)]
 pub struct Matrix {
     rows: usize,
     cols: usize,
     data: Vec<f32>,
+}
+
+impl fmt::Debug for Matrix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Matrix({} x {})", self.rows, self.cols)
+    }
 }
 
 impl Matrix {

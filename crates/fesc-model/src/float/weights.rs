@@ -3,7 +3,7 @@
 use crate::{Config, ModelError, Result};
 
 /// One block.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Layer {
     /// Weight of the norm before the mixer: `d_model`.
     pub norm: Vec<f32>,
@@ -26,7 +26,7 @@ pub struct Layer {
 }
 
 /// A linear classifier.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Head {
     /// `classes` rows of `d_model`.
     pub weight: Vec<f32>,
@@ -34,8 +34,8 @@ pub struct Head {
     pub bias: Vec<f32>,
 }
 
-/// A whole model.
-#[derive(Debug, Clone)]
+/// A whole model. No `Debug`: weights are their owner's secret.
+#[derive(Clone)]
 pub struct Weights {
     /// `vocab` rows of `d_model`.
     pub embedding: Vec<f32>,

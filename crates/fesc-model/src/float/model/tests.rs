@@ -111,6 +111,10 @@ fn input_and_weights_are_checked() {
     assert!(matches!(model.forward(&[]), Err(ModelError::NoTokens)));
     assert!(matches!(model.forward(&[3, 19]), Err(ModelError::TokenId { index: 1, id: 19, vocab: 19 })));
     assert!(model.forward(&[u32::MAX]).is_err());
+    let mut weights = model.weights().clone();
+    weights.layers[1].in_proj.fill(3e38);
+    let overflow = Model::new(odd(), weights).unwrap().forward(&ids(4));
+    assert!(matches!(overflow, Err(ModelError::StateNotFinite { layer: 1, token: 0 })), "{overflow:?}");
     let spoil = |change: &dyn Fn(&mut Weights)| {
         let mut weights = model.weights().clone();
         change(&mut weights);
