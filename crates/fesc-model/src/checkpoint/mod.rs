@@ -61,7 +61,7 @@ impl Checkpoint {
         if !weights.exists() {
             let has = |name: &str| directory.join(name).exists();
             let remedy = if has("model.safetensors.index.json") {
-                "this checkpoint is split over several files; save it as one (save_pretrained with a large max_shard_size)"
+                "this checkpoint is split over several files; save it as one (a larger max_shard_size)"
             } else if has("pytorch_model.bin") {
                 "convert pytorch_model.bin to safetensors first"
             } else {

@@ -1,6 +1,6 @@
 //! Random weights as the reference initialises them (state-spaces/mamba, `Mamba2.__init__` and `_init_weights`).
 //!
-//! A uniform in [1, 16]; Delta's bias the inverse softplus of a log-uniform value in [0.001, 0.1], at least 1e-4; D and norms 1;
+//! A uniform in [1, 16]; Delta's bias the inverse softplus of a log-uniform value in [0.001, 0.1]; D and norms 1;
 //! embedding normal with deviation 0.02; linear layers and convolution uniform in +-1/sqrt(fan in); the output
 //! projections divided by sqrt(layers), so that the residual stream does not grow with depth.
 
@@ -36,7 +36,7 @@ impl Weights {
         let c = config.shape();
         let layers = (0..c.layers).map(|_| {
             let step = |prg: &mut Prg| {
-                let delta = (0.001f64.ln() + unit(prg) * 100f64.ln()).exp().max(1e-4);
+                let delta = (0.001f64.ln() + unit(prg) * 100f64.ln()).exp();
                 (delta + (-(-delta).exp_m1()).ln()) as f32
             };
             Layer {
