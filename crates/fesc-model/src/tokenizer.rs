@@ -103,7 +103,8 @@ mod tests {
     /// Words of a tiny language; id 9 leaves a gap.
     const WORDS: &str = r#"{"version": "1.0", "padding": null, "added_tokens": [], "truncation":
         {"max_length": 2, "strategy": "LongestFirst", "stride": 0, "direction": "Right"},
-        "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null, "model": {"type": "WordLevel", "unk_token": "?",
+        "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null,
+        "decoder": null, "model": {"type": "WordLevel", "unk_token": "?",
         "vocab": {"?": 0, "the": 1, "court": 2, "affirms": 3, "pad": 9}}}"#;
 
     fn tiny() -> (tempfile::TempDir, Tokenizer) {

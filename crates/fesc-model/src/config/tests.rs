@@ -4,11 +4,13 @@ use super::*;
 const HF: &str = r#"{"architectures": ["Mamba2ForCausalLM"], "bos_token_id": 0, "chunk_size": 256, "conv_kernel": 4,
  "expand": 2, "head_dim": 64, "hidden_act": "silu", "hidden_size": 768, "layer_norm_epsilon": 1e-05,
  "model_type": "mamba2", "n_groups": 1, "norm_before_gate": false, "num_heads": 24, "num_hidden_layers": 24,
- "residual_in_fp32": true, "rms_norm": true, "state_size": 128, "tie_word_embeddings": true, "time_step_limit": LIMIT, "use_bias": false, "use_conv_bias": true,
+ "residual_in_fp32": true, "rms_norm": true, "state_size": 128, "tie_word_embeddings": true,
+ "time_step_limit": LIMIT, "use_bias": false, "use_conv_bias": true,
  "vocab_size": 50288}"#;
 
 const ORIGINAL: &str = r#"{"d_model": 768, "d_intermediate": 0, "n_layer": 24, "vocab_size": 50277,
- "ssm_cfg": {"layer": "Mamba2"}, "attn_layer_idx": [], "attn_cfg": {}, "rms_norm": true, "residual_in_fp32": true, "fused_add_norm": true,
+ "ssm_cfg": {"layer": "Mamba2"}, "attn_layer_idx": [], "attn_cfg": {}, "rms_norm": true,
+ "residual_in_fp32": true, "fused_add_norm": true,
  "pad_vocab_size_multiple": 16, "tie_embeddings": true}"#;
 
 fn differences(text: &str) -> Vec<String> {

@@ -11,7 +11,7 @@ use super::weights::Weights;
 use crate::{Config, ModelError, Pooling, Result};
 
 /// Longer blocks cost more in the block's own square than they save between blocks (measured with `examples/forward`:
-/// base at 2,048 tokens takes 5.3, 7.3 and 8.9 CPU seconds at 64, 128 and 256).
+/// base at 2,048 tokens takes 6.3, 6.9 and 7.8 CPU seconds at 64, 128 and 256).
 const LARGEST_BLOCK: usize = 64;
 
 /// A config with weights that fit it. The weights are the owner's secret: `Debug` shows the config only.
