@@ -59,6 +59,14 @@ pub enum Command {
     ///
     /// Example: fesc doctor --json
     Doctor,
+    /// Say what is in a model's checkpoint, without loading it.
+    ///
+    /// DIR has config.json and model.safetensors (Hugging Face's or the original state-spaces names), and tokenizer.json if the
+    /// model reads text. Prints the shape, parameters per part, sizes, classes. A configuration that is not supported is
+    /// refused with a list of everything that differs.
+    ///
+    /// Example: fesc inspect mamba2-130m-hf --json
+    Inspect(InspectArgs),
     /// Make a server's TLS key and self-signed certificate.
     ///
     /// Writes OUT.key (readable by you only) and OUT.crt; files that exist are never touched. Prints key, certificate and
@@ -113,6 +121,13 @@ pub enum Bench {
     ///
     /// Example: fesc bench mpc --op silu --elements 65536 --json
     Mpc(MpcArgs),
+}
+
+/// Options of `inspect`.
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// The checkpoint's directory.
+    pub directory: PathBuf,
 }
 
 /// Options of `keygen`.

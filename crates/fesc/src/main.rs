@@ -7,6 +7,7 @@ mod bench;
 mod cli;
 mod doctor;
 mod exit;
+mod inspect;
 mod keygen;
 mod parties;
 mod progress;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
     let format = if cli.json { report::Format::Json } else { report::Format::Table };
     let result = match &cli.command {
         Command::Doctor => doctor::run(format),
+        Command::Inspect(args) => inspect::run(&args.directory, format),
         Command::Keygen(args) => keygen::run(&args.out, format),
         Command::Bench(Bench::Gemm(args)) => bench::gemm::run(args, format),
         Command::Bench(Bench::Ot(args)) => bench::ot::run(args, format),

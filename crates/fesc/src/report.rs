@@ -47,6 +47,13 @@ impl Serialize for Row {
     }
 }
 
+/// Prints one line (or a text of its own form) to standard output at once.
+pub fn line(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}")?;
+    Ok(out.flush()?)
+}
+
 /// Takes rows and prints them to standard output.
 pub struct Report {
     format: Format,
@@ -62,14 +69,12 @@ impl Report {
     /// Adds a row; as JSON it is printed at once.
     pub fn add(&mut self, row: Row) -> anyhow::Result<()> {
         match self.format {
-            Format::Json => {
-                let mut out = std::io::stdout().lock();
-                writeln!(out, "{}", serde_json::to_string(&row)?)?;
-                out.flush()?;
+            Format::Json => line(&serde_json::to_string(&row)?),
+            Format::Table => {
+                self.rows.push(row);
+                Ok(())
             }
-            Format::Table => self.rows.push(row),
         }
-        Ok(())
     }
 
     /// Prints the table, if it is one.

@@ -50,6 +50,18 @@ const OURS: &[(&str, f64)] = &[
 const PAPER: &[(&str, f64)] = &[("silu", 0.0725), ("softplus", 0.0185), ("exp", 0.021), ("rsqrt", 0.05)];
 
 #[test]
+fn inspect_reads_a_checkpoint() {
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../fesc-model/tests/golden/tied-bf16");
+    let summary: Value = serde_json::from_str(&fesc(&["inspect", golden, "--json"]).ok()).unwrap();
+    assert!(
+        summary["parameters"].as_u64().unwrap() > 0 && summary["dtypes"]["BF16"].as_u64().unwrap() > 0,
+        "{summary}"
+    );
+    assert!(fesc(&["inspect", golden]).ok().contains("language model head: tied"));
+    fesc(&["inspect", env!("CARGO_MANIFEST_DIR")]).fails(1);
+}
+
+#[test]
 fn keygen_makes_an_identity_once() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("server").display().to_string();
