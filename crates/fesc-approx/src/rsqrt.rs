@@ -9,7 +9,9 @@
 //!    - `Y = Y (3 2^w_frac - W)`, truncate by `w_frac + 1`: the halving of `y (1.5 - 0.5 v y^2)` costs nothing.
 //!
 //! Scales are chosen so that the largest `Y` has 22 bits and the smallest, `2^(octaves/2)` below, still has 14 at 16 octaves (an ulp is
-//! 6e-5), and no product passes `2^(l-2)`. Below `v_min` the result saturates under `3 / sqrt(v_min)`, and nothing overflows down to `v = 0`.
+//! 6e-5), and no product passes `2^(l-2)`. Below `v_min` the result saturates under
+//! `1.5^(steps + 1) / sqrt(v_min)`, and nothing overflows down to `v = 0`; more steps than the ring has room for (four at `l = 48`) are
+//! refused.
 //!
 //! Errors, relative. Linear start of ratio 2: 2.3 %, 7.7e-4 after one step, 1e-6 after two, so two steps and 15 thresholds. Ratio `2^(1/2)`: 0.6 %,
 //! 5e-5 after one step, so one step and 31 thresholds: three rounds of products fewer, a better bargain where rounds are dear.
@@ -85,12 +87,14 @@ impl Rsqrt {
         let (y_frac, t_frac) = (y_frac as u32, t_frac as u32);
         let limit = ring.bits().saturating_sub(2);
         let half = f64::from(octaves) / 2.0;
-        // Largest magnitudes with the start 3 % high; below v_min the factor 2.9 of the saturated Y.
+        // Largest magnitudes with the start 3 % high. Below v_min the start is at most 1.5 / sqrt(v_min) (the line's value at 0), and
+        // at v = 0 every step multiplies it by 1.5: that is the Y that enters the last step.
+        let saturated = Y_BITS + f64::from(steps.max(1)) * 1.5f64.log2();
         let sqrt_max = log_v / 2.0 + half + 0.05;
         let sizes = [
             ("v y", sqrt_max + f64::from(v_frac + y_frac), v_frac + y_frac - t_frac),
             ("v y^2", f64::from(t_frac + y_frac) + 0.1, (t_frac + y_frac).saturating_sub(W_FRAC)),
-            ("y (3 - v y^2)", Y_BITS + (2.9f64 * 3.0).log2() + f64::from(W_FRAC), W_FRAC + 1),
+            ("y (3 - v y^2)", saturated + 3f64.log2() + f64::from(W_FRAC), W_FRAC + 1),
         ];
         for (what, log2, shift) in sizes {
             if log2 >= f64::from(limit) || t_frac + y_frac < W_FRAC {

@@ -45,18 +45,25 @@ fn presets_stay_below_5e_4_without_overflow() {
     assert!(real.fold(0.0, f64::max) < 3e-6);
 }
 
-/// Below v_min, down to 0: no overflow, and the result stays bounded.
+/// Below v_min, down to 0: no overflow, and the result stays bounded, for every shape that is taken.
 #[test]
 fn saturates_below_the_range() {
-    let f = Rsqrt::preset(1.0 / 128.0, 20).unwrap();
     let limit = 1i128 << 46;
-    for v in 0..1 << 13 {
-        for high in [false, true] {
-            let y = f.run(v, &mut || high, &mut |i, p| assert!(p.abs() + (1 << f.shifts()[i]) < limit));
-            let y = y as f64 / f64::from(f.y_frac()).exp2();
-            assert!(y > 0.0 && y < 3.0 * 128f64.sqrt(), "{v} {y}");
+    for (v_min, v_frac) in [(1.0 / 128.0, 20), (1e-5, 28), (0.01, 20), (3.0, 11), (100.0, 0)] {
+        for (per_octave, steps) in (1..=4).flat_map(|p| (0..=4).map(move |s| (p, s))) {
+            let f = Rsqrt::new(RING48, v_min, 16, per_octave, steps, v_frac).unwrap();
+            let bound = 1.5f64.powi(steps as i32 + 1) / v_min.sqrt();
+            for v in 0..(v_min * f64::from(v_frac).exp2()) as u64 {
+                for high in [false, true] {
+                    let y = f.run(v, &mut || high, &mut |i, p| assert!(p.abs() + (1 << f.shifts()[i]) < limit));
+                    let y = f.start.ring().to_signed(y) as f64 / f64::from(f.y_frac()).exp2();
+                    assert!(y > 0.0 && y < bound, "{v_min} {per_octave} {steps} {v}: {y}");
+                }
+            }
         }
     }
+    let many = Rsqrt::new(RING48, 1.0 / 128.0, 16, 1, 5, 20);
+    assert!(matches!(many, Err(ApproxError::Overflow { what: "y (3 - v y^2)", .. })), "{many:?}");
 }
 
 #[test]

@@ -44,9 +44,11 @@ impl FixedPiecewise {
         for k in 0..=self.thresholds().len() {
             let (from, to) = self.reach_int(k);
             let error = |x: f64| (self.eval_piece(k, x) - f(x)).abs();
-            worst = worst.max(error(from as f64 * ulp)).max(error(to as f64 * ulp));
             let (a, b) = ((from as f64).max(core.0 / ulp), (to as f64).min(core.1 / ulp));
             let between = (step * ulp).powi(2) / 8.0 * (curvature + self.second_derivative(k).abs());
+            // The ends of the piece and of the core close the last interval, so they carry its allowance too.
+            let ends = [from as f64, to as f64, b].map(|x| error(x.max(from as f64) * ulp) + between);
+            worst = ends.into_iter().fold(worst, f64::max);
             let mut x = a;
             while x < b {
                 worst = worst.max(error(x * ulp) + between);

@@ -100,6 +100,8 @@ pub struct PreparedFull {
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct PreparedSmall {
     values: Vec<u64>,
+    /// The bound of the ring that made it.
+    bound: u64,
 }
 
 impl PolyRing {
@@ -109,7 +111,9 @@ impl PolyRing {
         let modulus = Modulus::new(prime).map_err(PrimeError::from)?;
         let exact = |digits: u32| {
             let half_digit = 1u128 << (ring.bits().div_ceil(digits) - 1);
-            degree as u128 * u128::from(bound.max(1)) * half_digit <= u128::from((prime - 1) / 2)
+            // Saturating: at 64 bits, degree 2^16 and bounds from 2^49 on the product passes 2^128.
+            let largest = (degree as u128 * u128::from(bound.max(1))).saturating_mul(half_digit);
+            largest <= u128::from((prime - 1) / 2)
         };
         let digits = (1..=MAX_DIGITS.min(ring.bits())).find(|&d| exact(d)).ok_or(PolyError::Bound {
             degree,
@@ -176,7 +180,7 @@ impl PolyRing {
         }
         let mut values: Vec<u64> = s.iter().map(|&x| self.ntt.modulus().from_small_signed(x)).collect();
         self.ntt.forward(&mut values);
-        Ok(PreparedSmall { values })
+        Ok(PreparedSmall { values, bound: self.bound })
     }
 
     /// `out += a s`.
@@ -184,6 +188,10 @@ impl PolyRing {
         self.check(out.len())?;
         self.check(s.values.len())?;
         self.check(a.rows.len() / a.digits as usize)?;
+        // A ring with fewer digits may allow larger factors; here their product would not be exact.
+        if s.bound > self.bound {
+            return Err(PolyError::NotSmall { bound: self.bound });
+        }
         if (a.bits, a.digits) != (self.ring.bits(), self.digits) {
             return Err(PolyError::Foreign {
                 expected: self.digits,

@@ -92,6 +92,18 @@ fn refusals_carry_the_numbers() {
     // Factors prepared by another ring: other width, other degree.
     let other = PolyRing::new(Ring::new(40).unwrap(), 16, 3).unwrap();
     let (full, small) = (other.prepare_full(&[1; 16]).unwrap(), poly.prepare_small(&[1; 16]).unwrap());
+    // Bounds whose product with degree and digit wraps around 2^128.
+    for bound in [1 << 49, 1 << 50, 1 << 62, 1 << 63, u64::MAX] {
+        for degree in [4, 65_536] {
+            let wrapped = PolyRing::new(Ring::new(64).unwrap(), degree, bound);
+            assert!(matches!(wrapped, Err(PolyError::Bound { .. })), "degree {degree}, bound {bound}");
+        }
+    }
+    // A small factor of a ring that allows larger ones.
+    let (wide, tight) = (Ring::new(8).unwrap(), Ring::new(40).unwrap());
+    let (wide, tight) = (PolyRing::new(wide, 64, 1 << 25).unwrap(), PolyRing::new(tight, 64, 1).unwrap());
+    let product = tight.mul(&tight.prepare_full(&[1; 64]).unwrap(), &wide.prepare_small(&[1 << 25; 64]).unwrap());
+    assert_eq!(product.unwrap_err(), PolyError::NotSmall { bound: 1 });
     let foreign = PolyError::Foreign { expected: poly.digits(), bits: 48, got: other.digits(), got_bits: 40 };
     assert_eq!(poly.mul(&full, &small), Err(foreign));
     let other = PolyRing::new(ring, 32, 3).unwrap();

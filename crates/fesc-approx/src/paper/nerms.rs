@@ -51,6 +51,9 @@ impl NeRms {
                 remedy: "above v_min, and v_min above 0",
             });
         }
+        if steps > 16 {
+            return Err(ApproxError::Parameter { what: "steps", value: steps.into(), remedy: "at most 16" });
+        }
         if !(2..=64).contains(&buckets) {
             return Err(ApproxError::Parameter { what: "buckets", value: buckets.into(), remedy: "2 to 64" });
         }
@@ -107,13 +110,20 @@ impl NeRms {
         if size >= f64::from(limit) {
             return Err(ApproxError::Overflow { what: "y (3 - v y^2)", log2: size, shift: W_FRAC + 1, limit });
         }
+        // Far below v_min every step multiplies y by 1.5, and y or its square may outgrow the ring: then inputs are promised from v_min on only.
+        let grown = self.initialisers.first().map_or(0.0, |y| y.log2())
+            + f64::from(y_frac)
+            + f64::from(self.steps.saturating_sub(1)) * 1.5f64.log2();
+        let square_grown = if self.steps > 1 { 2.0 * grown } else { 0.0 };
+        let largest = square_grown.max(grown + 3f64.log2() + f64::from(W_FRAC));
+        let least = if largest + 0.01 < f64::from(limit) { 0.0 } else { self.range.0 };
         let table = |frac: u32, value: &dyn Fn(f64) -> f64| {
             let plan = Plan { ring, in_frac: v_frac, out_frac: frac, sum_frac: frac, cmp_shift, cmp_bits };
             let pieces = self.initialisers.iter().map(|&y| [value(y), 0.0, 0.0]).collect();
             FixedPiecewise::with_plan(
                 &Piecewise { knots: self.boundaries.clone(), pieces },
                 &plan,
-                Some((0.0, self.range.1)),
+                Some((least, self.range.1)),
             )
         };
         let (start, square) = (table(y_frac, &|y| y)?, table(s_frac, &|y| y * y)?);

@@ -191,3 +191,30 @@ fn refusals() {
     let f = NeRms::calibrate(1e-5, 1e-3, 8, 1).unwrap();
     assert!(f.fixed(RING48, 20, 11, 13).is_err());
 }
+
+/// Every input that the form promises keeps all products inside the ring, N3 with close buckets included.
+#[test]
+fn nerms_promises_no_input_that_overflows() {
+    let limit = 1i128 << 46;
+    for (buckets, steps) in [2, 8, 16, 32].into_iter().flat_map(|b| (1..=6).map(move |s| (b, s))) {
+        let form = super::nerms::NeRms::calibrate(1.0 / 64.0, 4.0, buckets, steps).unwrap();
+        let f = form.fixed(crate::RING48, 16, 4, 22).unwrap();
+        let [by_w, by_y, by_s] = f.shifts();
+        let (lo, hi) = f.start().input_range_int();
+        let fits = |p: i128, by: u32| {
+            assert!(p.abs() + (1 << by) < limit, "{buckets} buckets, {steps} steps");
+            p >> by
+        };
+        for v in lo..hi.min(lo + 4096) {
+            let table = |t: &crate::FixedPiecewise| i128::from(t.ring().to_signed(t.eval_exact(v as u64)));
+            let (mut y, mut s) = (table(f.start()), table(f.square()));
+            for step in 0..steps {
+                let w = fits(i128::from(v) * s, by_w);
+                y = fits(y * ((3 << f.w_frac()) - w), by_y);
+                if step + 1 < steps {
+                    s = fits(y * y, by_s);
+                }
+            }
+        }
+    }
+}

@@ -158,7 +158,9 @@ impl TensorFile<'_> {
     fn tensor(&mut self, stored: &Stored) -> Result<Vec<f32>> {
         let io = |source| ModelError::Io { path: self.path.into(), source };
         self.file.seek(SeekFrom::Start(stored.start)).map_err(io)?;
-        let mut values: Vec<f32> = Vec::with_capacity(stored.values());
+        let mut values: Vec<f32> = Vec::new();
+        // A sparse file can be larger than memory: an error, not an abort.
+        values.try_reserve_exact(stored.values()).map_err(|_| io(std::io::ErrorKind::OutOfMemory.into()))?;
         let mut left = stored.bytes;
         while left > 0 {
             let now = left.min(PIECE);

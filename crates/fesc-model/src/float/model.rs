@@ -63,15 +63,13 @@ impl Model {
         for (layer, (weights, a)) in self.weights.layers.iter().zip(&self.decay_rates).enumerate() {
             let mut show = |tensor, values: &Matrix| see(Site { layer, tensor }, values);
             block::forward(&self.config, weights, a, scan, &mut stream, &mut show)?;
-            // Weights may be finite and still leave the range of f32.
-            if let Some(at) = stream.data().iter().position(|v| !v.is_finite()) {
-                return Err(ModelError::StateNotFinite { layer, token: at / stream.cols() });
-            }
+            finite(&stream, layer)?;
         }
         let layer = self.config.layers;
         see(Site { layer, tensor: Tensor::Residual }, &stream);
         let states = ops::rms_norm_rows(&stream, &self.weights.norm, self.config.norm_eps);
         see(Site { layer, tensor: Tensor::Normed }, &states);
+        finite(&states, layer)?;
         Ok(states)
     }
 
@@ -144,6 +142,14 @@ impl Model {
             });
         }
         Ok(linear(states, weight, self.config.vocab))
+    }
+}
+
+/// Weights may be finite and their products still leave the range of f32.
+fn finite(states: &Matrix, layer: usize) -> Result<()> {
+    match states.data().iter().position(|v| !v.is_finite()) {
+        Some(at) => Err(ModelError::StateNotFinite { layer, token: at / states.cols() }),
+        None => Ok(()),
     }
 }
 

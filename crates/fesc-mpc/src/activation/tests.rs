@@ -44,8 +44,8 @@ fn check(
 fn spread(ring: Ring, frac: u32, lo: f64, hi: f64, count: usize) -> Vec<u64> {
     let one = f64::from(frac).exp2();
     let mut prg = Prg::from_seed([77; 16]);
-    let mut out: Vec<i64> = vec![(lo * one) as i64, (hi * one) as i64 - 1];
-    out.extend([0, 1, -1].into_iter().filter(|&v| v as f64 >= lo * one && (v as f64) < hi * one));
+    let mut out: Vec<i64> = vec![(lo * one) as i64, (hi * one) as i64];
+    out.extend([0, 1, -1].into_iter().filter(|&v| v as f64 >= lo * one && v as f64 <= hi * one));
     out.extend(
         (0..count).map(|_| ((lo + (hi - lo) * (prg.next_u64() >> 11) as f64 / (1u64 << 53) as f64) * one) as i64),
     );
@@ -82,6 +82,7 @@ fn exp_ours_down_to_the_end_of_the_ring() {
     for table in [exp::preset().unwrap(), exp::preset_fine().unwrap()] {
         let ring = table.ring();
         let mut inputs = spread(ring, table.in_frac(), -20.0, 0.0, 500);
+        inputs.extend([table.input_range_int().0, table.input_range_int().1].map(|v| ring.from_signed(v)));
         inputs.extend(
             (20..47).flat_map(|b| [-(1i64 << b), -(1i64 << b) - 1, -(3i64 << b) / 2]).map(|v| ring.from_signed(v)),
         );
@@ -94,7 +95,7 @@ fn exp_by_squaring() {
     let form = exp_square::ExpSquare::preset().unwrap();
     let ring = form.clamp().ring();
     let mut inputs = spread(ring, form.in_frac(), -12.0, 0.0, 300);
-    inputs.extend([-(1i64 << 40), -(1i64 << 46)].map(|v| ring.from_signed(v)));
+    inputs.extend([-(1i64 << 40), -(1i64 << 46), -(1i64 << 47)].map(|v| ring.from_signed(v)));
     check(&ExpSquare::new(form.clone()), &inputs, 2 + form.k(), &|x, carry| form.eval(x, carry));
 }
 

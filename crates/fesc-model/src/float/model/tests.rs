@@ -115,6 +115,10 @@ fn input_and_weights_are_checked() {
     weights.layers[1].in_proj.fill(3e38);
     let overflow = Model::new(odd(), weights).unwrap().forward(&ids(4));
     assert!(matches!(overflow, Err(ModelError::StateNotFinite { layer: 1, token: 0 })), "{overflow:?}");
+    let mut weights = model.weights().clone();
+    weights.norm.fill(3e38);
+    let overflow = Model::new(odd(), weights).unwrap().forward(&ids(4));
+    assert!(matches!(overflow, Err(ModelError::StateNotFinite { layer: 3, .. })), "the final norm: {overflow:?}");
     let spoil = |change: &dyn Fn(&mut Weights)| {
         let mut weights = model.weights().clone();
         change(&mut weights);
