@@ -54,7 +54,7 @@ pub enum MpcError {
         wanted: String,
     },
     /// The store has no correlation left.
-    #[error("all {prepared} prepared correlations are used; run `fesc prepare` again")]
+    #[error("all {prepared} prepared correlations are used; prepare new ones")]
     Exhausted {
         /// How many had been prepared.
         prepared: u64,

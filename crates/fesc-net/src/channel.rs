@@ -16,10 +16,13 @@ use crate::{Config, HEADER_BYTES, NetError, Stats, Tag};
 /// After an error, what is still queued is sent for at most this long: it may tell the peer something, but no more.
 const AFTER_ERROR: Duration = Duration::from_secs(2);
 
+/// At most this much is read away when a socket is closed: a peer that sends for ever must not keep us.
+const UNREAD_LIMIT: usize = 16 << 20;
+
 /// One end of a connection between two parties.
 ///
-/// `send` queues and returns; a writer thread empties the queue, so both sides may send first without a deadlock, and
-/// there is no flush to forget. Dropping a channel still sends what is queued, for at most the write timeout.
+/// `send` queues and returns; a writer thread empties the queue, so both sides may send first without a deadlock (up to
+/// [`Config::queue_bytes`]; above, both would stall into an error), and there is no flush to forget. Dropping a channel still sends what is queued, for at most the write timeout.
 pub struct Channel {
     outgoing: Arc<Queue>,
     writer: Option<JoinHandle<()>>,
@@ -207,7 +210,7 @@ impl Channel {
     }
 
     /// Sends what is queued, tells the peer that no more will come, and reports whether all of it could be sent.
-    /// It does not wait until the peer has read it.
+    /// It does not wait until the peer has read it; messages of the peer that arrive later may still cost it our last ones.
     pub fn close(mut self) -> Result<(), NetError> {
         self.finish()
     }
@@ -227,6 +230,7 @@ impl Channel {
             }
             // The thread does not panic; if it did, its queue would still say what failed.
             let _ = thread.join();
+            self.socket.as_ref().map(discard_unread);
         }
         self.outgoing.lost().map_or(Ok(()), |f| Err(self.explain(f)))
     }
@@ -258,6 +262,18 @@ impl Drop for Channel {
         }
         if let Incoming::Memory(inbox) = &self.incoming {
             inbox.fail(Failure::Gone { index: self.next_in });
+        }
+    }
+}
+
+/// Reads away what has arrived and nobody asked for. Closing a socket with unread bytes is a reset, which throws away what
+/// we have sent and the peer has not yet read.
+fn discard_unread(mut socket: &TcpStream) {
+    if socket.set_nonblocking(true).is_ok() {
+        let mut rest = [0; 4096];
+        let mut left = UNREAD_LIMIT;
+        while let (true, Ok(n @ 1..)) = (left > 0, socket.read(&mut rest)) {
+            left = left.saturating_sub(n);
         }
     }
 }

@@ -55,13 +55,14 @@ impl Listener {
                 tls::server_config(&identity)
                     .map_err(|source| NetError::Tls { during: "reading the server's identity", source })?,
             ),
-            ServerSecurity::InsecurePlaintext => {
-                tracing::warn!(address, "listening without TLS: anybody on the network can read and change everything");
-                None
-            }
+            ServerSecurity::InsecurePlaintext => None,
         };
         let socket = TcpListener::bind(address).map_err(refuse)?;
         let address = socket.local_addr().map_err(refuse)?;
+        // The loopback is no network: a warning there would only teach people to overlook it.
+        if tls.is_none() && !address.ip().is_loopback() {
+            tracing::warn!(%address, "listening without TLS: anybody on the network can read and change everything");
+        }
         Ok(Listener { socket, address, tls, config })
     }
 
@@ -133,7 +134,9 @@ fn start_client(
 ) -> Result<Channel, NetError> {
     match *security {
         ClientSecurity::InsecurePlaintext => {
-            tracing::warn!("connected without TLS: anybody on the network can read and change everything");
+            if socket.peer_addr().is_ok_and(|a| !a.ip().is_loopback()) {
+                tracing::warn!("connected without TLS: anybody on the network can read and change everything");
+            }
             establish(socket, None, Role::Client, session, config.clone())
         }
         ClientSecurity::Tls(pin) => {

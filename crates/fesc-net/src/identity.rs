@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -145,13 +145,22 @@ fn write_new(path: &Path, content: &[u8], mode: u32) -> Result<(), NetError> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
     #[cfg(not(unix))]
     let _ = mode;
-    let mut file = options
-        .open(path)
-        .map_err(|e| refuse(path, format!("cannot create: {e} (an existing file is never overwritten)")))?;
-    file.write_all(content).and_then(|()| file.sync_all()).map_err(|e| refuse(path, format!("cannot write: {e}")))
+    let mut file = options.open(path).map_err(|e| match e.kind() {
+        ErrorKind::AlreadyExists => refuse(path, "it exists and is never overwritten; choose another name"),
+        _ => refuse(path, format!("cannot create: {e}")),
+    })?;
+    file.write_all(content).and_then(|()| file.sync_all()).map_err(|e| {
+        // We made it a moment ago; half a file would only stand in the way of the next attempt.
+        let _ = std::fs::remove_file(path);
+        refuse(path, format!("cannot write: {e}"))
+    })
 }
 
 fn read_text(path: &Path, secret: bool) -> Result<String, NetError> {
+    // Opening a pipe would wait for its writer, so look first.
+    if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
+        return Err(refuse(path, "not a regular file"));
+    }
     let file = File::open(path).map_err(|e| refuse(path, format!("cannot open: {e}")))?;
     // Of the open file, not of the path: the path may change in between.
     let meta = file.metadata().map_err(|e| refuse(path, format!("cannot inspect: {e}")))?;
@@ -246,5 +255,12 @@ mod tests {
         }
         assert!(Identity::load(&path("k1"), &path("empty")).is_err());
         assert!(Identity::load(dir.path(), &path("c1")).is_err());
+        #[cfg(unix)]
+        {
+            // A pipe that nobody writes to: opening it would wait for ever.
+            let made = std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap();
+            assert!(made.success());
+            assert!(Identity::load(&path("pipe"), &path("c1")).err().unwrap().to_string().contains("regular"));
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! The channel between two parties.
 //!
 //! One [`Channel`] serves every protocol. A message is a frame with a tag, a sequence number and a length that the
-//! receiver already knows; anything else is refused before memory is reserved for it. Sending never blocks on the
-//! peer's reading (a writer thread owns the outgoing half), so there is no flush to forget and no deadlock when both
-//! sides send first. Bytes and rounds are counted exactly, per named phase, in both directions.
+//! receiver already knows; anything else is refused before memory is reserved for it. Sending does not
+//! wait for the peer's reading (a writer thread owns the outgoing half) until [`Config::queue_bytes`] are queued, so there
+//! is no flush to forget, and no deadlock when both sides send less than that first. Bytes and rounds are counted exactly, per named phase, in both directions.
 //!
 //! | transport | made by | protection |
 //! |---|---|---|

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! FIFO, no loss, no window: the imitated link keeps any number of bytes in flight. TLS overhead (about 0.2 percent) is
-//! not charged. The real network under it adds its own delay, so a shaped channel is never faster than its profile.
+//! not charged. The real network under it adds its own delay, so frames are never faster than the profile. Only frames are
+//! shaped: connecting, the TLS handshake and the hello run at the speed of the real network.
 
 use std::fmt;
 use std::str::FromStr;
@@ -57,7 +58,9 @@ impl Profile {
     /// The time on the link for this many bytes, rounded up to a nanosecond.
     pub fn transmission(&self, bytes: u64) -> Duration {
         match self.bits_per_second {
-            None | Some(0) => Duration::ZERO,
+            None => Duration::ZERO,
+            // A link without bandwidth never delivers; it must not be taken for an unlimited one.
+            Some(0) => Duration::from_nanos(if bytes == 0 { 0 } else { u64::MAX }),
             Some(rate) => {
                 let nanos = (u128::from(bytes) * 8_000_000_000).div_ceil(u128::from(rate));
                 Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -69,18 +72,32 @@ impl Profile {
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.bits_per_second {
-            None if self.rtt.is_zero() => f.write_str("none"),
-            None => write!(f, "unlimited,{}us", self.rtt.as_micros()),
-            Some(rate) => write!(f, "{rate}bps,{}us", self.rtt.as_micros()),
+            None if self.rtt.is_zero() => return f.write_str("none"),
+            None => f.write_str("unlimited")?,
+            Some(rate) => in_units(f, u128::from(rate), &RATES)?,
         }
+        f.write_str(",")?;
+        in_units(f, self.rtt.as_nanos(), &TIMES)
     }
+}
+
+/// Bits per second, largest unit first.
+const RATES: [(&str, u64); 4] = [("gbps", 1_000_000_000), ("mbps", 1_000_000), ("kbps", 1_000), ("bps", 1)];
+
+/// Nanoseconds. `s` comes last of those that it ends.
+const TIMES: [(&str, u64); 4] = [("ms", 1_000_000), ("us", 1_000), ("ns", 1), ("s", 1_000_000_000)];
+
+/// A whole number in the first unit that divides it: nothing is lost when it is read back.
+fn in_units(f: &mut fmt::Formatter<'_>, value: u128, units: &[(&str, u64)]) -> fmt::Result {
+    let (unit, scale) = units.iter().find(|(_, s)| value.is_multiple_of(u128::from(*s))).unwrap_or(&("", 1));
+    write!(f, "{}{unit}", value / u128::from(*scale))
 }
 
 impl FromStr for Profile {
     type Err = NetError;
 
     /// `none`, `lan`, `wan1`, `wan2`, `wan3`, or bandwidth and round-trip time as in `200mbps,10ms`
-    /// (units `bps`, `kbps`, `mbps`, `gbps`, `unlimited`; `us`, `ms`, `s`).
+    /// (units `bps`, `kbps`, `mbps`, `gbps`, `unlimited`; `ns`, `us`, `ms`, `s`).
     fn from_str(text: &str) -> Result<Profile, NetError> {
         let refuse = |problem| NetError::Parse { what: "network profile", text: text.into(), problem };
         let lower = text.trim().to_ascii_lowercase();
@@ -98,28 +115,26 @@ impl FromStr for Profile {
         let bits_per_second = if rate.trim() == "unlimited" {
             None
         } else {
-            let units = [("gbps", 1e9), ("mbps", 1e6), ("kbps", 1e3), ("bps", 1.0)];
-            let rate = quantity(rate, &units).ok_or_else(|| refuse("the bandwidth must look like 200mbps"))?;
+            let rate = quantity(rate, &RATES).ok_or_else(|| refuse("the bandwidth must look like 200mbps"))?;
             if !(1e3..=1e15).contains(&rate) {
-                return Err(refuse("the bandwidth must be 1kbps or more"));
+                return Err(refuse("the bandwidth must be 1kbps to 1000000gbps, or unlimited"));
             }
             Some(rate as u64)
         };
-        let rtt = quantity(rtt, &[("us", 1e-6), ("ms", 1e-3), ("s", 1.0)])
-            .ok_or_else(|| refuse("the round-trip time must look like 10ms"))?;
-        if rtt > 60.0 {
+        let rtt = quantity(rtt, &TIMES).ok_or_else(|| refuse("the round-trip time must look like 10ms"))?;
+        if rtt > 60e9 {
             return Err(refuse("the round-trip time must be 60s or less"));
         }
-        Ok(Profile { bits_per_second, rtt: Duration::from_nanos((rtt * 1e9).round() as u64) })
+        Ok(Profile { bits_per_second, rtt: Duration::from_nanos(rtt.round() as u64) })
     }
 }
 
 /// A non-negative number followed by one of the units, in base units.
-fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+fn quantity(text: &str, units: &[(&str, u64)]) -> Option<f64> {
     let text = text.trim();
     let (number, scale) = units.iter().find_map(|(unit, scale)| text.strip_suffix(unit).map(|n| (n, scale)))?;
     let value: f64 = number.trim().parse().ok()?;
-    (value.is_finite() && value >= 0.0).then_some(value * scale)
+    (value.is_finite() && value >= 0.0).then_some(value * *scale as f64)
 }
 
 /// The release schedule of one direction. A pure function of its inputs: the clock is an argument, so tests need none.
@@ -171,6 +186,9 @@ mod tests {
         assert_eq!("1.5 Gbps, 250us".parse::<Profile>().unwrap(), Profile::new(1_500_000_000, MS / 4));
         assert_eq!("unlimited,2ms".parse::<Profile>().unwrap(), Profile { bits_per_second: None, rtt: 2 * MS });
         assert!("none".parse::<Profile>().unwrap().is_none());
+        for text in ["200mbps,10ms", "1500mbps,250us", "1001bps,1ns", "unlimited,400ns", "1gbps,0ms"] {
+            assert_eq!(text.parse::<Profile>().unwrap().to_string(), text);
+        }
         for bad in
             ["", "wan4", "200mbps", "200,10ms", "-1mbps,1ms", "0mbps,1ms", "1mbps,1h", "nanmbps,1ms", "1mbps,61s"]
         {

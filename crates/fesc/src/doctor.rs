@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use fesc_net::{ClientSecurity, Config, Identity, Listener, NetError, ServerSecurity, Tag, connect};
+use fesc_net::{ClientSecurity, Config, Identity, Listener, NetError, ServerSecurity, connect};
 use fesc_ring::{Prg, cpu};
 
-use crate::bench::net::pair;
+use crate::bench::net::{accept, pair};
+use crate::bench::tag;
 use crate::cli::Transport;
 use crate::report::{Format, Report, Row};
 use crate::usage;
@@ -79,6 +80,10 @@ fn simd() -> Finding {
     let chosen = cpu::path();
     let best = cpu::Path::available().last().unwrap_or(chosen);
     let detail = format!("path {} of {}", chosen.name(), best.name());
+    if let Some(unknown) = std::env::var_os("FESC_SIMD").filter(|v| !cpu::Path::ALL.iter().any(|p| *v == p.name())) {
+        let detail = format!("{detail}; FESC_SIMD={} is no path and has no effect", unknown.display());
+        return Finding::wish(false, detail, "set FESC_SIMD to portable, avx2 or avx512, or unset it");
+    }
     Finding::wish(chosen == best, detail, "FESC_SIMD lowers the path; unset it for full speed")
 }
 
@@ -152,7 +157,7 @@ fn randomness() -> Finding {
 
 /// A message there and back over TLS on the loopback, and a wrong pin refused.
 fn tls() -> Finding {
-    const REMEDY: &str = "allow TCP on 127.0.0.1 for this program (firewall, container or sandbox)";
+    const REMEDY: &str = "allow TCP on 127.0.0.1 (firewall, container or sandbox) and 16 open files for this program";
     match talk().and_then(|()| refuses_a_wrong_pin()) {
         Ok(true) => Finding::must(true, "TCP and TLS 1.3 on the loopback work, a wrong pin is refused", REMEDY),
         Ok(false) => Finding::must(false, "a wrong pin was NOT refused", "do not use this build; please report it"),
@@ -166,12 +171,11 @@ fn limits() -> Config {
 }
 
 fn talk() -> Result<(), NetError> {
-    const HELLO: Tag = Tag(0x0505);
     let (mut near, mut far) = pair(Transport::Tls, &limits())?;
-    near.send(HELLO, vec![7; 1000])?;
-    far.send(HELLO, vec![8; 1000])?;
-    far.recv(HELLO, 1000)?;
-    near.recv(HELLO, 1000).map(drop)
+    near.send(tag::SELF_TEST, vec![7; 1000])?;
+    far.send(tag::SELF_TEST, vec![8; 1000])?;
+    far.recv(tag::SELF_TEST, 1000)?;
+    near.recv(tag::SELF_TEST, 1000).map(drop)
 }
 
 fn refuses_a_wrong_pin() -> Result<bool, NetError> {
@@ -179,12 +183,12 @@ fn refuses_a_wrong_pin() -> Result<bool, NetError> {
     let listener = Listener::bind("127.0.0.1:0", ServerSecurity::Tls(server), limits())?;
     let address = listener.address().to_string();
     let session = [0; 32];
-    std::thread::scope(|scope| {
-        let server = scope.spawn(|| listener.accept()?.establish(&session));
-        let client = connect(&address, &ClientSecurity::Tls(other.fingerprint()), &session, &limits());
-        let admitted = server.join().is_ok_and(|r| r.is_ok());
-        Ok(!admitted && matches!(client, Err(NetError::WrongPin { .. })))
-    })
+    let admitted = accept(listener, session);
+    match connect(&address, &ClientSecurity::Tls(other.fingerprint()), &session, &limits()) {
+        Err(NetError::WrongPin { .. }) => Ok(admitted.recv().is_ok_and(|r| r.is_err())),
+        Err(e) => Err(e),
+        Ok(_) => Ok(false),
+    }
 }
 
 fn clock() -> Finding {

@@ -31,7 +31,7 @@ pub enum Refusal {
     #[error("{0}")]
     Usage(String),
     /// Over a limit of this program.
-    #[error("{what}: {value} is over the limit of {max}; {remedy}")]
+    #[error("{what}: {value} is not in 1 to {max}; {remedy}")]
     Limit {
         /// What is too large.
         what: &'static str,
@@ -60,6 +60,15 @@ pub enum Refusal {
 /// The exit code of an error: that of the first error in its chain which has one.
 pub fn code(error: &anyhow::Error) -> u8 {
     error.chain().find_map(of).unwrap_or(OTHER)
+}
+
+/// The text of an error and its causes. Many errors name their cause themselves; it is not said twice.
+pub fn message(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .map(ToString::to_string)
+        .reduce(|said, cause| if said.contains(&cause) { said } else { format!("{said}: {cause}") })
+        .unwrap_or_default()
 }
 
 fn of(error: &(dyn std::error::Error + 'static)) -> Option<u8> {
@@ -120,6 +129,15 @@ fn mpc(error: &MpcError) -> u8 {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let source = || std::io::Error::other("cable cut");
+        let named = NetError::Io { during: "sending", index: 1, source: source() };
+        let text = message(&anyhow::Error::from(named).context("measuring"));
+        assert_eq!(text, "measuring: sending failed at message 1: cable cut");
+        assert_eq!(message(&anyhow::Error::from(source()).context("measuring")), "measuring: cable cut");
+    }
 
     #[test]
     fn every_kind_of_error_has_its_code() {

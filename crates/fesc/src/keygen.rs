@@ -1,6 +1,6 @@
 //! `fesc keygen`: a server's TLS identity, and the fingerprint that clients pin.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use fesc_net::Identity;
@@ -9,7 +9,9 @@ use crate::report::{Format, Report, Row};
 
 /// Makes a key and a self-signed certificate in two new files beside each other and prints where they are.
 pub fn run(out: &Path, format: Format) -> Result<()> {
-    let (key, certificate) = (out.with_extension("key"), out.with_extension("crt"));
+    // Added, not put in place of an ending: `--out www.example.org` must not become `www.example.key`.
+    let with = |ending: &str| PathBuf::from([out.as_os_str(), ending.as_ref()].join("".as_ref()));
+    let (key, certificate) = (with(".key"), with(".crt"));
     let identity = Identity::generate()?;
     identity.save(&key, &certificate)?;
     let mut report = Report::new(format);

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         // A reader that has seen enough (`fesc ... | head`) is no failure.
         Err(error) if report::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("fesc: {error:#}");
+            eprintln!("fesc: {}", exit::message(&error));
             ExitCode::from(exit::code(&error))
         }
     }

@@ -75,6 +75,15 @@ fn keygen_makes_an_identity_once() {
 }
 
 #[test]
+fn keygen_adds_its_endings() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["www.example.org", "www.example.com"] {
+        fesc(&["keygen", "--out", &dir.path().join(name).display().to_string()]).ok();
+        assert!(dir.path().join(format!("{name}.key")).exists() && dir.path().join(format!("{name}.crt")).exists());
+    }
+}
+
+#[test]
 fn help_teaches() {
     let text = fesc(&["--help"]).ok();
     for part in ["two-party computation", "doctor", "bench", "Exit codes: 0 done", "FESC_SIMD", "--json", "--quiet"] {
@@ -111,6 +120,7 @@ fn wrong_command_lines_end_with_2_and_limits_with_4() {
         &["bench", "mpc", "--op", "open", "--form", "paper"],
         &["bench", "mpc", "--op", "compare", "--bits", "65"],
         &["bench", "mpc", "--op", "compare", "--bits", "3", "--elements", "9"],
+        &["bench", "mpc", "--op", "silu", "--bits", "20"],
         &["bench", "net", "--net", "wan9"],
         &["bench", "gemm", "--bits", "0"],
         &["bench", "gemm", "--path", "neon"],
@@ -290,4 +300,23 @@ fn the_command_ends_with_3_when_one_of_its_parties_dies() {
     let (code, text) = parent.end(Duration::from_secs(20));
     assert_eq!(code, Some(3), "{text}");
     assert!(text.contains("fesc: P"), "the party is named: {text}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn no_party_outlives_the_command() {
+    let args = ["-v", "bench", "mpc", "--op", "silu", "--elements", "262144", "--net", "wan3"];
+    let mut parent = support::Watched::start(&args);
+    let pids = parent.wait_for_pids(2);
+    parent.kill();
+    // A zombie that nobody waits for (as in a container without an init) has ended too.
+    let runs = |pid: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.contains("State:") && !status.contains("State:\tZ")
+    };
+    let until = Instant::now() + Duration::from_secs(10);
+    while pids.iter().any(runs) {
+        assert!(Instant::now() < until, "a party still runs after its parent was killed");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -201,3 +201,14 @@ fn the_dead_peer_of_a_waiting_receiver_is_noticed_at_once() {
     let (_, error) = both(move || drop(a), move || b.recv(T, 1).unwrap_err());
     assert!(matches!(error, NetError::Closed { index: 1 }), "{error}");
 }
+
+#[test]
+fn a_close_with_unread_messages_loses_nothing_that_was_sent() {
+    let (mut a, mut b) = over_tcp(plain(), &Config::default());
+    b.send(T, vec![1; 10]).unwrap();
+    // Until it has arrived at `a`, which never asks for it.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    (0..16).for_each(|i| a.send(T, vec![i; 65_536]).unwrap());
+    a.close().unwrap();
+    (0..16).for_each(|i| assert!(b.recv(T, 65_536).unwrap() == vec![i; 65_536], "message {i}"));
+}

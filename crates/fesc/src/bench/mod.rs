@@ -18,6 +18,8 @@ pub mod tag {
     pub const BULK: Tag = Tag(0x0503);
     /// A small message there and back.
     pub const PING: Tag = Tag(0x0504);
+    /// The self-test of `fesc doctor`.
+    pub const SELF_TEST: Tag = Tag(0x0505);
 }
 
 /// Waits until both parties are here. Counted in a phase of its own.

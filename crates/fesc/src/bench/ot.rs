@@ -65,7 +65,7 @@ struct Measured {
 /// Measures and prints.
 pub fn run(args: &OtArgs, format: Format) -> Result<()> {
     if args.n == 0 || args.n > MAX_TRANSFERS {
-        let remedy = "use 1 to 2^36 transfers";
+        let remedy = "more would run for hours and show no more";
         return Err(Refusal::Limit { what: "transfers", value: args.n, max: MAX_TRANSFERS, remedy }.into());
     }
     let chosen = match args.protocol {
@@ -76,7 +76,7 @@ pub fn run(args: &OtArgs, format: Format) -> Result<()> {
     };
     let progress = Progress::start("oblivious transfer");
     let mut report = Report::new(format);
-    for protocol in chosen {
+    let measured = chosen.into_iter().try_for_each(|protocol| {
         let n = match (protocol, args.protocol) {
             (Protocol::Base, OtProtocol::All) => args.n.min(8 * BASE).next_multiple_of(BASE),
             (Protocol::Base, _) => args.n.next_multiple_of(BASE),
@@ -84,10 +84,12 @@ pub fn run(args: &OtArgs, format: Format) -> Result<()> {
         };
         let [sender, receiver] =
             parties::run::<Measured>(&args.link, false, Work::Ot(Task { protocol, n }), &progress)?;
-        report.add(row(protocol, n, &sender, &receiver))?;
-    }
+        report.add(row(protocol, n, &sender, &receiver))
+    });
     drop(progress);
-    report.finish()
+    // What was measured before an error is printed all the same.
+    report.finish()?;
+    measured
 }
 
 fn row(protocol: Protocol, n: u64, sender: &Measured, receiver: &Measured) -> Row {

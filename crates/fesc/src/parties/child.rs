@@ -23,7 +23,7 @@ pub fn main() -> ExitCode {
         }
         Err(error) => {
             let code = exit::code(&error);
-            tell(&Event::Failed { message: format!("{error:#}"), code });
+            tell(&Event::Failed { message: exit::message(&error), code });
             ExitCode::from(code)
         }
     }

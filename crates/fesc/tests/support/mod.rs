@@ -183,6 +183,12 @@ impl Watched {
         pids
     }
 
+    /// Ends it without a chance to clean up.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Its exit code and what it said.
     pub fn end(&mut self, limit: Duration) -> (Option<i32>, String) {
         let code = wait(&mut self.child, limit);

@@ -85,12 +85,19 @@ pub struct Task {
 /// Measures and prints.
 pub fn run(args: &MpcArgs, format: Format) -> Result<()> {
     if args.elements == 0 || args.elements > MAX_ELEMENTS {
-        let remedy = "use 1 to 2^26 elements";
+        let remedy = "split larger tensors, as a program does";
         return Err(Refusal::Limit { what: "elements", value: args.elements, max: MAX_ELEMENTS, remedy }.into());
     }
     if args.op != Op::All && !args.op.has_form(args.form) {
         let name = cli::name(args.op);
         return Err(Refusal::Usage(format!("{name} has no paper form; silu, softplus, exp and rsqrt have")).into());
+    }
+    if (args.bits.is_some() || args.thresholds.is_some()) && !matches!(args.op, Op::Compare | Op::Thresholds | Op::All)
+    {
+        let name = cli::name(args.op);
+        return Err(
+            Refusal::Usage(format!("--bits and --thresholds are for compare and thresholds, not {name}")).into()
+        );
     }
     let chosen: Vec<Op> = match args.op {
         Op::All => Op::value_variants().iter().copied().filter(|&op| op != Op::All && op.has_form(args.form)).collect(),
@@ -98,7 +105,7 @@ pub fn run(args: &MpcArgs, format: Format) -> Result<()> {
     };
     let progress = Progress::start("two-party computation");
     let mut report = Report::new(format);
-    for op in chosen {
+    let measured = chosen.into_iter().try_for_each(|op| {
         let mut seed = [0; 16];
         os_random()?.fill_bytes(&mut seed);
         let task = Task {
@@ -113,10 +120,12 @@ pub fn run(args: &MpcArgs, format: Format) -> Result<()> {
         progress.say(format!("{}, {} elements", cli::name(op), args.elements));
         let dealer = args.provider == Provider::Dealer;
         let [p0, p1] = parties::run::<Measured>(&args.link, dealer, Work::Mpc(task.clone()), &progress)?;
-        report.add(row(&task, &p0, &p1))?;
-    }
+        report.add(row(&task, &p0, &p1))
+    });
     drop(progress);
-    report.finish()
+    // What was measured before an error is printed all the same.
+    report.finish()?;
+    measured
 }
 
 fn row(task: &Task, p0: &Measured, p1: &Measured) -> Row {
