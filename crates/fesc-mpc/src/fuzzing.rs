@@ -55,7 +55,11 @@ pub fn messages(data: &[u8]) {
     } else {
         c1.set_tap(spoil)
     }
-    let run = if choice & 2 == 0 { generate } else { activate };
+    let run = match choice >> 1 & 3 {
+        0 => |role, channel| generate(role, channel, CotKind::Iknp),
+        1 => activate,
+        _ => |role, channel| generate(role, channel, CotKind::Silent),
+    };
     std::thread::scope(|scope| {
         let peer = scope.spawn(|| run(Role::P1, c1));
         let _ = run(Role::P0, c0);
@@ -66,10 +70,10 @@ pub fn messages(data: &[u8]) {
     });
 }
 
-/// Base OT, IKNP and every kind of correction.
-fn generate(role: Role, mut channel: Channel) -> Result<(), MpcError> {
+/// Base OT, IKNP or silent OT, and every kind of correction.
+fn generate(role: Role, mut channel: Channel, kind: CotKind) -> Result<(), MpcError> {
     let ring = Ring::new(20)?;
-    let mut source = TwoParty::setup(role, &mut channel, CotKind::Iknp, Prg::from_seed([role.index() as u8; 16]))?;
+    let mut source = TwoParty::setup(role, &mut channel, kind, Prg::from_seed([role.index() as u8; 16]))?;
     let requests = [
         Request::Leaves(Leaves { sender: Role::P0, count: 3, planes: 4 }),
         Request::DaBits(DaBits { ring, words: 1 }),
@@ -153,7 +157,7 @@ mod tests {
             std::fs::write(corpus("mpc_stored_half").join("cut"), &bytes[..100]).unwrap();
             std::fs::write(&path, bytes).unwrap();
             std::fs::create_dir_all(corpus("mpc_messages")).unwrap();
-            for choice in 0..4u8 {
+            for choice in 0..6u8 {
                 std::fs::write(corpus("mpc_messages").join(format!("honest_{choice}")), [choice]).unwrap();
                 let noise: Vec<u8> = std::iter::once(choice).chain((0..600u32).map(|i| (i * 7) as u8)).collect();
                 std::fs::write(corpus("mpc_messages").join(format!("noise_{choice}")), noise).unwrap();

@@ -26,17 +26,6 @@ impl Phase {
             rounds: self.rounds - earlier.rounds,
         }
     }
-
-    /// The counts of two channels that ran side by side: bytes and frames add up, rounds overlap.
-    pub fn beside(self, other: Phase) -> Phase {
-        Phase {
-            sent_bytes: self.sent_bytes + other.sent_bytes,
-            received_bytes: self.received_bytes + other.received_bytes,
-            sent_frames: self.sent_frames + other.sent_frames,
-            received_frames: self.received_frames + other.received_frames,
-            rounds: self.rounds.max(other.rounds),
-        }
-    }
 }
 
 /// Counts of a channel: the total, and each named phase in order of first use.
@@ -52,17 +41,6 @@ impl Stats {
     /// The counts of one phase, zero when it was never entered.
     pub fn phase(&self, name: &str) -> Phase {
         self.phases.iter().find(|(n, _)| n == name).map(|(_, p)| *p).unwrap_or_default()
-    }
-
-    /// Adds the counts of another channel of this party that ran side by side with this one, phase by phase.
-    pub fn merge(&mut self, other: &Stats) {
-        self.total = self.total.beside(other.total);
-        for (name, phase) in &other.phases {
-            match self.phases.iter_mut().find(|(n, _)| n == name) {
-                Some((_, mine)) => *mine = mine.beside(*phase),
-                None => self.phases.push((name.clone(), *phase)),
-            }
-        }
     }
 }
 
@@ -138,18 +116,5 @@ mod tests {
         assert_eq!((t.sent_bytes, t.received_bytes, t.rounds), (120, 11, 3));
         assert_eq!(t.since(main), a);
         assert_eq!(c.stats.phase("never"), Phase::default());
-    }
-
-    #[test]
-    fn channels_side_by_side_share_rounds() {
-        let (mut x, mut y) = (Counter::new(), Counter::new());
-        x.sent(4, 8);
-        y.enter("b");
-        y.received(9, 5);
-        let mut sum = x.stats.clone();
-        sum.merge(&y.stats);
-        assert_eq!((sum.total.sent_bytes, sum.total.received_bytes, sum.total.rounds), (8, 5, 9));
-        assert_eq!(sum.phase("b"), y.stats.phase("b"));
-        assert_eq!(sum.phase("main"), x.stats.phase("main"));
     }
 }

@@ -121,7 +121,12 @@ impl fmt::Display for Summary {
         }
         writeln!(f, "  file {:.3} MB, loaded as f32 {:.3} MB", mb(self.file_bytes), mb(self.loaded_bytes))?;
         match self.classes {
-            Some(n) => writeln!(f, "  classifier: {n} classes, {:?} pooling {}", c.pooling, c.labels().join(", "))?,
+            Some(n) => writeln!(
+                f,
+                "  classifier: {n} classes, {:?} pooling {}",
+                c.pooling,
+                c.labels().join(", ").escape_debug()
+            )?,
             None => writeln!(f, "  classifier: none")?,
         }
         let head = if c.tied {
