@@ -170,6 +170,15 @@ fn multiply() {
 }
 
 #[test]
+fn square_and_matmul() {
+    let r = ring(48);
+    let step = Bilinear { bundle: Bundle::squares(r, N) };
+    check("square", &|p, s| step.run(p, &[&constant(r, s)]).map(drop), [0x1234_5678_9abc, 3]);
+    let step = Bilinear { bundle: Bundle::matmul(r, N / 16, 4, 4, 4) };
+    check("matmul", &|p, s| step.run(p, &[&constant(r, s), &constant(r, s)]).map(drop), [0x1234_5678_9abc, 3]);
+}
+
+#[test]
 fn a_product_of_a_product() {
     // x y y: the composition that leaks when an intermediate share is not re-randomised.
     let r = ring(48);
