@@ -71,6 +71,20 @@ pub enum ModelError {
         /// The value.
         value: f32,
     },
+    /// A weight is too large for the precision that it shall be stored in.
+    #[error(
+        "tensor {tensor} has the value {value} at index {index}, which {precision} cannot hold; store float32 or bfloat16"
+    )]
+    Overflow {
+        /// The tensor's name.
+        tensor: String,
+        /// Index of the first such value.
+        index: usize,
+        /// The value.
+        value: f32,
+        /// The precision asked for.
+        precision: &'static str,
+    },
     /// Weights given in memory do not fit the configuration.
     #[error("tensor {tensor} has {found} values, its shape needs {expected}")]
     WeightSize {

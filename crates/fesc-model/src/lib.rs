@@ -19,7 +19,7 @@ mod error;
 pub mod float;
 mod tokenizer;
 
-pub use checkpoint::{Checkpoint, Summary};
+pub use checkpoint::{Checkpoint, Precision, Summary};
 pub use config::{Config, Pooling, Shape};
 pub use error::ModelError;
 pub use float::{Matrix, Model, Scan, Site, Tensor, Weights};

@@ -13,6 +13,7 @@
 mod header;
 mod names;
 mod summary;
+mod write;
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -27,6 +28,8 @@ use crate::{Config, Model, ModelError, Result};
 use header::{Header, Stored};
 use names::Index;
 pub use summary::{Part, Summary};
+pub use write::Precision;
+pub(crate) use write::replace;
 
 /// Tensor data is read in pieces of this many bytes.
 const PIECE: usize = 1 << 20;

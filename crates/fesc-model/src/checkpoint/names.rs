@@ -19,7 +19,7 @@ pub(super) struct Index {
 }
 
 /// The tensors of one layer and their shapes.
-fn layer_tensors(s: &Shape) -> [(&'static str, Vec<usize>); 9] {
+pub(super) fn layer_tensors(s: &Shape) -> [(&'static str, Vec<usize>); 9] {
     [
         ("norm.weight", vec![s.d_model]),
         ("mixer.in_proj.weight", vec![s.proj_dim(), s.d_model]),

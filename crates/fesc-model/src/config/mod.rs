@@ -4,6 +4,7 @@ mod huggingface;
 mod json;
 mod named;
 mod original;
+mod writer;
 
 use std::ops::Deref;
 use std::path::Path;

@@ -51,7 +51,7 @@ pub struct Weights {
 
 impl Weights {
     /// Holds every tensor to the size that the config gives it, and every value to being finite.
-    pub(super) fn check(&self, config: &Config) -> Result<()> {
+    pub(crate) fn check(&self, config: &Config) -> Result<()> {
         if self.layers.len() != config.layers {
             return Err(size("layers", config.layers, self.layers.len()));
         }
