@@ -165,6 +165,30 @@ pub enum ModelError {
         /// What the tokenizers library said.
         reason: String,
     },
+    /// A tokenizer could not be trained.
+    #[error("no tokenizer can be trained: {reason}")]
+    TokenizerTraining {
+        /// Why.
+        reason: String,
+    },
+    /// A file of documents is not what it must be.
+    #[error("{path}, line {line}: {reason}")]
+    Data {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A class that the model does not have.
+    #[error("class {label} is not one of the model's {classes} (0 is the first)")]
+    Label {
+        /// The class.
+        label: usize,
+        /// How many there are.
+        classes: usize,
+    },
     /// The tokenizer makes ids that the embedding does not have.
     #[error("the tokenizer makes ids up to {largest}, the embedding has {vocab} rows: they do not belong together")]
     Vocabulary {

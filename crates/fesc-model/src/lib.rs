@@ -4,7 +4,8 @@
 //! - [`Config`]: a validated [`Shape`], read from the `config.json` of Hugging Face or of state-spaces;
 //! - [`Checkpoint`]: a directory with `config.json` and `model.safetensors`, checked in full before a tensor is read;
 //! - [`Model`]: the forward pass in `f32`, with the recurrence as it is written or in block dual form ([`Scan`]);
-//! - [`Tokenizer`]: text to token ids, cut to a length.
+//! - [`Tokenizer`]: text to token ids, cut to a length, and the training of one;
+//! - [`data`]: labelled documents from JSONL, plain or compressed; [`metrics`]: how good predictions of them are.
 //!
 //! Parity: `tests/parity.rs` holds the forward pass to Hugging Face transformers at 1e-4 relative; the golden files
 //! come from `scripts/parity`.
@@ -15,15 +16,17 @@
 
 pub mod checkpoint;
 pub mod config;
+pub mod data;
 mod error;
 pub mod float;
+pub mod metrics;
 mod tokenizer;
 
 pub use checkpoint::{Checkpoint, Precision, Summary};
 pub use config::{Config, Pooling, Shape};
 pub use error::ModelError;
 pub use float::{Matrix, Model, Scan, Site, Tensor, Weights};
-pub use tokenizer::{Encoded, Tokenizer};
+pub use tokenizer::{END_OF_TEXT, Encoded, PADDING, Tokenizer};
 
 /// The result of this crate.
 pub type Result<T, E = ModelError> = std::result::Result<T, E>;

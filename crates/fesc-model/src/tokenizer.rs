@@ -6,10 +6,14 @@
 //!
 //! Not guaranteed: the library reads the file; a hostile tokenizer file is bounded in size here and nothing else.
 
+mod train;
+
 use std::fmt;
 use std::path::Path;
 
 use crate::{ModelError, Result};
+
+pub use train::{END_OF_TEXT, PADDING};
 
 /// The largest `tokenizer.json` taken, in bytes. That of GPT-NeoX has 2.5 MB.
 const TOKENIZER_LIMIT: u64 = 256 << 20;
@@ -56,11 +60,19 @@ impl Tokenizer {
     /// Reads a `tokenizer.json`.
     pub fn load(path: &Path) -> Result<Self> {
         let text = crate::checkpoint::read_text(path, TOKENIZER_LIMIT)?;
-        let bad = |reason: String| ModelError::Tokenizer { path: path.into(), reason };
-        let mut inner = tokenizers::Tokenizer::from_bytes(text).map_err(|e| bad(e.to_string()))?;
-        inner.with_truncation(None).map_err(|e| bad(e.to_string()))?;
+        Self::parse(&text).map_err(|reason| ModelError::Tokenizer { path: path.into(), reason })
+    }
+
+    /// The same from its text.
+    pub fn from_json(text: &str) -> Result<Self> {
+        Self::parse(text).map_err(|reason| ModelError::Tokenizer { path: "tokenizer.json".into(), reason })
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut inner = tokenizers::Tokenizer::from_bytes(text).map_err(|e| e.to_string())?;
+        inner.with_truncation(None).map_err(|e| e.to_string())?;
         inner.with_padding(None);
-        let largest = inner.get_vocab(true).into_values().max().ok_or_else(|| bad("it has no token".into()))?;
+        let largest = inner.get_vocab(true).into_values().max().ok_or("it has no token")?;
         Ok(Self { inner, largest })
     }
 
