@@ -205,4 +205,7 @@ pub enum ModelError {
         /// The length asked for.
         length: usize,
     },
+    /// The fixed-point twin could not be made, or a value left its range.
+    #[error(transparent)]
+    Twin(#[from] crate::twin::TwinError),
 }

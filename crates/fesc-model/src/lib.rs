@@ -4,6 +4,7 @@
 //! - [`Config`]: a validated [`Shape`], read from the `config.json` of Hugging Face or of state-spaces;
 //! - [`Checkpoint`]: a directory with `config.json` and `model.safetensors`, checked in full before a tensor is read;
 //! - [`Model`]: the forward pass in `f32`, with the recurrence as it is written or in block dual form ([`Scan`]);
+//! - [`twin`]: the same model in integers, exactly as the two-party protocol computes it;
 //! - [`Tokenizer`]: text to token ids, cut to a length, and the training of one;
 //! - [`data`]: labelled documents from JSONL, plain or compressed; [`metrics`]: how good predictions of them are.
 //!
@@ -21,6 +22,7 @@ mod error;
 pub mod float;
 pub mod metrics;
 mod tokenizer;
+pub mod twin;
 
 pub use checkpoint::{Checkpoint, Precision, Summary};
 pub use config::{Config, Pooling, Shape};

@@ -1,0 +1,267 @@
+//! Nonlinear functions on integers, each as `fesc-mpc` computes it, with the twin's carries.
+//!
+//! Fast: [`FixedPiecewise`] tables with one carry for the comparison and one for the truncation. SiLU comes at the scale that
+//! its user wants (x, B and C, z: the same integers, another number of dropped bits). Softplus compares on 14 bits, one
+//! more than the table alone needs: the server-secret threshold of the clamp may be as large as an input.
+//! Paper: [`EvenFixed`] for SiLU and softplus; in the tails the mux multiplies the polynomial by an exact 0, so it is not computed.
+
+use fesc_approx::paper::even::{EvenFixed, EvenResidual, Residual};
+use fesc_approx::paper::mmexp::MinimaxExpFixed;
+use fesc_approx::{ApproxError, FixedPiecewise, Plan, functions, silu, softplus};
+
+use super::error::TwinError;
+use super::plan::{CLAMP, DECAY, DELTA, Preset, RATE, STEP, SiluForm};
+use super::range::{Local, Quantity as Q};
+use crate::Result;
+
+/// SiLU.
+pub(super) enum Silu {
+    Piecewise(FixedPiecewise),
+    Even(EvenFixed),
+}
+
+impl Silu {
+    /// The fast preset's, F bits in, `out` bits out.
+    pub(super) fn fast(layer: usize, preset: &Preset, out: u32) -> Result<Self> {
+        let build = || {
+            let table = match preset.silu {
+                SiluForm::Five => silu::preset()?,
+                SiluForm::Ten => silu::preset_fine()?,
+            };
+            FixedPiecewise::from_integers(
+                &Plan { out_frac: out, ..silu::PLAN },
+                &table.thresholds_int(),
+                table.pieces_int().to_vec(),
+                None,
+            )
+        };
+        let form = |source: ApproxError| TwinError::Form { layer, what: "SiLU", source };
+        Ok(Self::Piecewise(build().map_err(form)?))
+    }
+
+    /// The paper's.
+    pub(super) fn paper(layer: usize) -> Result<Self> {
+        Ok(Self::Even(even(layer, Residual::Silu)?))
+    }
+
+    pub(super) fn eval(&self, local: &mut Local, q: Q, x: i64) -> i64 {
+        match self {
+            Self::Piecewise(form) => piecewise(local, form, q, x),
+            Self::Even(form) => even_residual(local, form, q, x),
+        }
+    }
+}
+
+/// The paper's MoSiLU or MoSoft: D4, tau = 4.
+fn even(layer: usize, function: Residual) -> Result<EvenFixed> {
+    let build = || EvenResidual::paper(function, 4)?.fixed(&fesc_approx::paper::PaperPlan::paper()?);
+    Ok(build().map_err(|source| TwinError::Form { layer, what: "SiLU or softplus", source })?)
+}
+
+/// A piecewise form; the input must lie in its range.
+#[inline]
+pub(super) fn piecewise(local: &mut Local, form: &FixedPiecewise, q: Q, x: i64) -> i64 {
+    let high = local.chance.reduce_high(x, form.cmp_shift());
+    piecewise_at(local, form, q, x, high)
+}
+
+/// The same with the comparison's carry given.
+#[inline]
+fn piecewise_at(local: &mut Local, form: &FixedPiecewise, q: Q, x: i64, high: bool) -> i64 {
+    let (ring, (from, to)) = (form.ring(), form.input_range_int());
+    local.see(q, x, from, to, form.in_frac());
+    let sum = ring.to_signed(form.sum(ring.from_signed(x), high));
+    match form.trunc_bits() {
+        0 => sum,
+        // The table's constant is one less; with it back the truncation is a rounding.
+        t => local.chance.round(sum + 1, t),
+    }
+}
+
+/// The steps of [`EvenFixed`] with full-width comparisons.
+fn even_residual(local: &mut Local, form: &EvenFixed, q: Q, x: i64) -> i64 {
+    let plan = form.plan();
+    let (ring, f) = (plan.ring, plan.frac);
+    let limit = (plan.limit() * f64::from(f).exp2()) as i64;
+    local.see(q, x, -limit, limit, f);
+    let [low, high] = form.thresholds().map(|t| ring.to_signed(t));
+    if x < low {
+        return 0;
+    }
+    if x >= high {
+        return x;
+    }
+    let (t, centre) = (form.square_trunc(), ring.to_signed(form.square_centre()));
+    let u = local.round(Q::Square, x * x - centre, t, 0) + (centre >> t);
+    let mut m = ring.to_signed(form.lead());
+    for &a in form.rest().iter().skip(1).rev() {
+        m = local.round(Q::Horner, m * u + ring.to_signed(a), f, 0);
+    }
+    let lowest = form.rest().first().map_or(0, |&a| ring.to_signed(a));
+    local.round(Q::Horner, m * u + (x << (f - 1)) + lowest, f, 0)
+}
+
+/// The steps of [`MinimaxExpFixed`]; `z` must be what the ring holds.
+pub(super) fn minimax_exp(local: &mut Local, form: &MinimaxExpFixed, z: i64) -> i64 {
+    let plan = form.plan();
+    let ring = plan.ring;
+    if z < ring.to_signed(form.threshold()) {
+        return 0;
+    }
+    let shift = form.product_trunc();
+    let start = ring.to_signed(form.lead());
+    form.rest().iter().rev().fold(start, |p, &c| local.round(Q::Horner, p * z + ring.to_signed(c), shift, 0))
+}
+
+/// From dt to Delta and to the decay's exponent z = A Delta.
+pub(super) enum Steps {
+    /// Softplus with the clamp's thresholds, one per head.
+    Fast { softplus: FixedPiecewise, rates: Vec<i64>, thresholds: Vec<Option<i64>> },
+    /// MoSoft, and A at F bits.
+    Paper { softplus: EvenFixed, rates: Vec<i64>, frac: u32 },
+}
+
+impl Steps {
+    /// `rates` are the |A|, integers at 18 bits; `limit` is the range that Delta is clamped to.
+    pub(super) fn fast(layer: usize, preset: &Preset, rates: Vec<i64>, limit: (f32, f32)) -> Result<Self> {
+        let form = |source: ApproxError| TwinError::Form { layer, what: "softplus", source };
+        let softplus = limited_softplus(limit).map_err(form)?;
+        let unit = f64::from(STEP - softplus.cmp_shift()).exp2();
+        let (_, last) = softplus.input_range_int();
+        let threshold = |&rate: &i64| {
+            let delta = CLAMP as f64 / (rate as f64 * (-f64::from(RATE)).exp2());
+            // The inverse of softplus; a head that needs no clamp gets a threshold that no input reaches.
+            let at = if delta > 30.0 { delta } else { delta.exp_m1().ln() };
+            let at = (at * unit + 0.5).round().min((last >> softplus.cmp_shift()) as f64 + 2.0);
+            preset.clamp.then_some(at as i64)
+        };
+        let thresholds = rates.iter().map(threshold).collect();
+        Ok(Self::Fast { softplus, rates, thresholds })
+    }
+
+    /// The paper's.
+    pub(super) fn paper(layer: usize, preset: &Preset, rates: Vec<i64>) -> Result<Self> {
+        Ok(Self::Paper { softplus: even(layer, Residual::Softplus)?, rates, frac: preset.frac })
+    }
+
+    /// Delta and z of a head from its dt (bias included).
+    pub(super) fn eval(&self, local: &mut Local, head: usize, v: i64) -> (i64, i64) {
+        match self {
+            Self::Fast { softplus, rates, thresholds } => {
+                let s = softplus.cmp_shift();
+                // One comparison step, so one carry, for all thresholds.
+                let high = local.chance.reduce_high(v, s);
+                let delta = piecewise_at(local, softplus, Q::StepForm, v, high);
+                let reduced = if high { (v >> s) + 1 } else { (v + 1) >> s };
+                if thresholds[head].is_some_and(|t| reduced >= t) {
+                    // The product may have wrapped; it is multiplied by an exact 0.
+                    return (delta, -(CLAMP << DECAY));
+                }
+                let product = delta.saturating_mul(rates[head]);
+                if thresholds[head].is_none() {
+                    // Without the clamp the product is what the ring makes of it.
+                    let ring = softplus.ring();
+                    let wrapped = ring.to_signed(ring.from_signed(delta.wrapping_mul(rates[head])));
+                    return (delta, -local.chance.round(wrapped, DELTA + RATE - DECAY));
+                }
+                (delta, -local.round(Q::Decay, product, DELTA + RATE, DECAY))
+            }
+            Self::Paper { softplus, rates, frac } => {
+                let delta = even_residual(local, softplus, Q::StepForm, v);
+                (delta, -local.round(Q::Decay, delta.saturating_mul(rates[head]), 2 * frac, *frac))
+            }
+        }
+    }
+}
+
+/// Softplus on 14 bits, its ends cut to a constant where Delta is limited.
+fn limited_softplus((low, high): (f32, f32)) -> std::result::Result<FixedPiecewise, ApproxError> {
+    let table = softplus::preset()?;
+    let plan = Plan { cmp_bits: softplus::PLAN.cmp_bits + 1, ..softplus::PLAN };
+    let (mut taus, mut pieces) = (table.thresholds_int(), table.pieces_int().to_vec());
+    let unit = plan.unit();
+    let inverse = |delta: f64| if delta > 30.0 { delta } else { delta.exp_m1().ln() };
+    let constant = |delta: f64| [(delta * f64::from(plan.sum_frac).exp2()).round() as i64, 0, 0];
+    let tau = |delta: f64| (inverse(delta) / unit + 0.5).round();
+    let lowest = functions::softplus(-16.0);
+    if f64::from(low) > lowest {
+        let cut = tau(low.into()) as i64;
+        let keep = taus.partition_point(|&t| t <= cut);
+        taus.splice(..keep, [cut]);
+        pieces.splice(..keep, [constant(low.into())]);
+    }
+    if f64::from(high) < 50.0 {
+        let cut = tau(high.into()) as i64;
+        let keep = taus.partition_point(|&t| t < cut);
+        taus.splice(keep.., [cut]);
+        pieces.splice(keep + 1.., [constant(high.into())]);
+    }
+    FixedPiecewise::from_integers(&plan, &taus, pieces, Some((-70.0, 50.0)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::super::range::Run;
+    use super::super::rounding::Rounding;
+    use super::*;
+    use fesc_approx::paper::PaperPlan;
+    use fesc_approx::paper::mmexp::MinimaxExp;
+    use fesc_ring::Prg;
+
+    /// Every result is one that the form's own twin gives for some carries.
+    #[test]
+    fn results_are_those_of_the_forms() {
+        let mut jitter = Rounding::jitter(Prg::from_seed([3; 16]));
+        let mut run = Run::new(48, true, &mut jitter);
+        let mut local = run.local();
+        let form = limited_softplus((0.0, f32::INFINITY)).unwrap();
+        let ring = form.ring();
+        for x in (-70 * 4096..50 * 4096).step_by(91) {
+            let got = piecewise(&mut local, &form, Q::StepForm, x);
+            let may = [(false, false), (false, true), (true, false), (true, true)]
+                .map(|(j, c)| ring.to_signed(form.eval_jitter(ring.from_signed(x), j, c)));
+            assert!(may.contains(&got), "{x}");
+        }
+        run.settle(vec![local]).unwrap();
+        let mut run = Run::new(44, true, &mut jitter);
+        let mut local = run.local();
+        let silu = even(0, Residual::Silu).unwrap();
+        let exp = MinimaxExp::paper(4).unwrap().fixed(&PaperPlan::paper().unwrap()).unwrap();
+        let ring = silu.plan().ring;
+        let all = |carries: u32, eval: &dyn Fn(&mut dyn FnMut() -> bool) -> u64| -> Vec<i64> {
+            let one = |mask: u32| {
+                let mut at = 0;
+                ring.to_signed(eval(&mut || {
+                    at += 1;
+                    mask >> (at - 1) & 1 == 1
+                }))
+            };
+            (0..1 << carries).map(one).collect()
+        };
+        for x in (-(9i64 << 19)..9 << 19).step_by(77_777) {
+            let got = even_residual(&mut local, &silu, Q::ConvForm, x);
+            assert!(all(4, &|c| silu.eval(ring.from_signed(x), c)).contains(&got), "{x}");
+            if x <= 0 {
+                let got = minimax_exp(&mut local, &exp, x);
+                assert!(all(5, &|c| exp.eval(ring.from_signed(x), c)).contains(&got), "{x}");
+            }
+        }
+        run.settle(vec![local]).unwrap();
+    }
+
+    #[test]
+    fn delta_is_limited() {
+        let mut nearest = Rounding::nearest();
+        let mut run = Run::new(48, true, &mut nearest);
+        let mut local = run.local();
+        let form = limited_softplus((0.001, 0.1)).unwrap();
+        for x in -50 * 4096..40 * 4096 {
+            let got = piecewise(&mut local, &form, Q::StepForm, x) as f64 / f64::from(DELTA).exp2();
+            let want = functions::softplus(x as f64 / 4096.0).clamp(0.001, 0.1);
+            // At the cuts the comparison's unit of 1/64 costs at most 0.8 percent.
+            assert!((got / want - 1.0).abs() < 0.011, "{x}: {got} {want}");
+        }
+        run.settle(vec![local]).unwrap();
+    }
+}

@@ -1,0 +1,132 @@
+//! One block, stage by stage.
+
+use super::plan::{DELTA, Kind, Preset, STEP};
+use super::quantize::{Block, Scan};
+use super::range::{Quantity as Q, Run};
+use super::scan::Packet;
+use crate::{Result, Shape, Tensor};
+
+/// Linear layers of the paper preset run outside the ring.
+const WIDE: u32 = 63;
+
+/// Takes a tensor of a block: rows of so many columns, at so many fractional bits.
+pub(super) type See<'a> = dyn FnMut(Tensor, &[i64], usize, u32) + 'a;
+
+impl Block {
+    /// Adds the block's output to `stream`.
+    pub(super) fn run(
+        &self,
+        run: &mut Run<'_>,
+        preset: &Preset,
+        shape: &Shape,
+        stream: &mut [i64],
+        see: &mut See<'_>,
+    ) -> Result<()> {
+        let (s, f, inner) = (&self.scales, preset.frac, shape.inner());
+        see(Tensor::Residual, stream, shape.d_model, f);
+        let mut normed = stream.to_vec();
+        self.norm.run(run, &mut normed, shape.d_model, f)?;
+        let mut projected = self.in_proj.run(run, &mut normed)?;
+        drop(normed);
+        let xbc = self.convolve(run, preset, shape, &mut projected)?;
+        let (delta, z) = self.steps(run, preset, shape, &projected)?;
+        let delta_frac = if preset.kind == Kind::Fast { DELTA } else { f };
+        see(Tensor::Delta, &delta, shape.heads, delta_frac);
+        let packet = Packet { shape, xbc: &xbc, delta: &delta, z: &z, last: false };
+        let (mut y, _) = match &self.scan {
+            Scan::Dual(dual) => dual.run(run, &packet)?,
+            Scan::Sequential(scan) => scan.run(run, &packet)?,
+        };
+        drop(xbc);
+        see(Tensor::Scanned, &y, inner, s.scanned);
+        self.gate(run, preset, shape, &mut y, &projected)?;
+        drop(projected);
+        see(Tensor::Gated, &y, inner, s.gated);
+        self.gated.run(run, &mut y, inner, s.gated)?;
+        let mut out = self.out_proj.run(run, &mut y)?;
+        run.disturb_outputs(&mut out);
+        let bits = self.product_bits(preset);
+        run.rows(&mut out, shape.d_model, |local, _, row| {
+            for v in row {
+                *v = local.round_in(Q::Residual, bits, *v, f + s.out_weight, f);
+            }
+        })?;
+        stream.iter_mut().zip(out).for_each(|(u, v)| *u = u.saturating_add(v));
+        Ok(())
+    }
+
+    /// The width in which a linear layer's sums are truncated.
+    fn product_bits(&self, preset: &Preset) -> u32 {
+        if preset.kind == Kind::Paper { WIDE } else { preset.bits }
+    }
+
+    /// x, B and C after convolution and SiLU.
+    fn convolve(&self, run: &mut Run<'_>, preset: &Preset, shape: &Shape, projected: &mut [i64]) -> Result<Vec<i64>> {
+        let (s, f, inner, width) = (&self.scales, preset.frac, shape.inner(), shape.proj_dim());
+        let bits = self.product_bits(preset);
+        let mut sum = f + s.conv_weight + s.conv_tap;
+        if preset.kind == Kind::Paper {
+            run.rows(projected, width, |local, _, row| {
+                for v in &mut row[inner..inner + shape.conv_dim()] {
+                    *v = local.round_in(Q::Conv, bits, *v, f + s.conv_weight, f);
+                }
+            })?;
+            sum = f + s.conv_tap;
+        }
+        let mut xbc = self.conv.run(run, projected, width, inner)?;
+        run.rows(&mut xbc, shape.conv_dim(), |local, _, row| {
+            for (c, v) in row.iter_mut().enumerate() {
+                let rounded = local.round_in(Q::Conv, bits, *v, sum, f);
+                let silu = if c < inner { &self.x } else { &self.bc };
+                *v = silu.eval(local, Q::ConvForm, rounded);
+            }
+        })?;
+        Ok(xbc)
+    }
+
+    /// Delta and A Delta, one row of `heads` values per token.
+    fn steps(
+        &self,
+        run: &mut Run<'_>,
+        preset: &Preset,
+        shape: &Shape,
+        projected: &[i64],
+    ) -> Result<(Vec<i64>, Vec<i64>)> {
+        let (f, heads, width) = (preset.frac, shape.heads, shape.proj_dim());
+        let (bits, from) = (self.product_bits(preset), f + self.scales.step_weight);
+        let to = if preset.kind == Kind::Fast { STEP } else { f };
+        // Delta and z side by side, so that one pass makes both.
+        let mut both = vec![0i64; 2 * heads * (projected.len() / width)];
+        let mut noisy: Vec<i64> =
+            projected.chunks_exact(width).flat_map(|row| row[width - heads..].iter().copied()).collect();
+        run.disturb_outputs(&mut noisy);
+        run.rows(&mut both, 2 * heads, |local, t, row| {
+            let (delta, z) = row.split_at_mut(heads);
+            let dt = &noisy[t * heads..(t + 1) * heads];
+            for (head, ((delta, z), (&v, &bias))) in
+                delta.iter_mut().zip(z).zip(dt.iter().zip(&self.step_bias)).enumerate()
+            {
+                let v = local.round_in(Q::Step, bits, v.saturating_add(bias), from, to);
+                (*delta, *z) = self.steps.eval(local, head, v);
+            }
+        })?;
+        let part =
+            |first: usize| both.chunks_exact(2 * heads).flat_map(move |r| r[first..first + heads].iter().copied());
+        Ok((part(0).collect(), part(heads).collect()))
+    }
+
+    /// y SiLU(z) at the scale of the gated norm.
+    fn gate(&self, run: &mut Run<'_>, preset: &Preset, shape: &Shape, y: &mut [i64], projected: &[i64]) -> Result<()> {
+        let (s, f, inner, width) = (&self.scales, preset.frac, shape.inner(), shape.proj_dim());
+        let bits = self.product_bits(preset);
+        let mut z: Vec<i64> = projected.chunks_exact(width).flat_map(|row| row[..inner].iter().copied()).collect();
+        run.disturb_outputs(&mut z);
+        run.rows(y, inner, |local, t, row| {
+            for (y, &z) in row.iter_mut().zip(&z[t * inner..(t + 1) * inner]) {
+                let z = local.round_in(Q::Gate, bits, z, f + s.gate_weight, f);
+                let gate = self.gate.eval(local, Q::GateForm, z);
+                *y = local.round(Q::Gated, y.saturating_mul(gate), s.scanned + f, s.gated);
+            }
+        })
+    }
+}

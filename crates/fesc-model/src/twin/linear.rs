@@ -1,0 +1,90 @@
+//! Linear layers: exact integer products, and the convolution folded into them (design 6.1).
+//!
+//! Fast: `y_k = bias_k + sum_d tap_kd (n W)_(t-d, k)`, all at the scale F + F_w + F_t, truncated once. Paper: the product and the
+//! convolution are CKKS kernels that give F bits each; their sums are not in the ring and have no limit of their own
+//! (their noise is not part of this twin).
+
+use fesc_ring::gemm::{Update, gemm_par};
+use fesc_ring::{Ring, View};
+
+use super::error::TwinError;
+use super::range::{Quantity as Q, Run};
+use crate::Result;
+
+/// Weights as integers: `outputs` rows of `inputs`.
+pub(super) struct Linear {
+    pub(super) inputs: usize,
+    pub(super) outputs: usize,
+    pub(super) weights: Vec<i64>,
+    /// The largest Euclidean norm of a row.
+    norm: f64,
+}
+
+fn norm(row: &[i64]) -> f64 {
+    row.iter().map(|&v| (v as f64) * (v as f64)).sum::<f64>().sqrt()
+}
+
+/// The signed matrix as the kernels want it: two's complement.
+pub(super) fn view(data: &[i64], rows: usize, cols: usize) -> Result<View<'_>> {
+    Ok(View::new(bytemuck::cast_slice(data), rows, cols).map_err(TwinError::from)?)
+}
+
+/// `a b` over the integers, for products that stay below 2^63.
+pub(super) fn exact(out: &mut [i64], a: View<'_>, b: View<'_>) -> Result<()> {
+    let ring = Ring::new(64).map_err(|_| TwinError::BadCalibration { reason: "64 bits are no ring".into() })?;
+    Ok(fesc_ring::gemm::gemm(ring, a, b, bytemuck::cast_slice_mut(out), Update::Set).map_err(TwinError::from)?)
+}
+
+impl Linear {
+    pub(super) fn new(inputs: usize, outputs: usize, weights: Vec<i64>) -> Self {
+        let norm = weights.chunks_exact(inputs).map(norm).fold(0.0, f64::max);
+        Self { inputs, outputs, weights, norm }
+    }
+
+    /// `x W^T`, exactly: 52 bits hold it where the inequality of Cauchy and Schwarz says so, else 64.
+    pub(super) fn run(&self, run: &mut Run<'_>, x: &mut [i64]) -> Result<Vec<i64>> {
+        run.disturb_inputs(x);
+        let bound = self.norm * x.chunks_exact(self.inputs).map(norm).fold(0.0, f64::max);
+        let mut local = run.local();
+        local.see(Q::Product, bound.min(1e19) as i64, 0, 1 << 62, 0);
+        run.settle(vec![local])?;
+        let bits = if bound < 51f64.exp2() { 52 } else { 64 };
+        let ring = Ring::new(bits).map_err(|_| TwinError::BadCalibration { reason: "no such ring".into() })?;
+        let rows = x.len() / self.inputs;
+        let mut y = vec![0i64; rows * self.outputs];
+        let (left, right) = (view(x, rows, self.inputs)?, view(&self.weights, self.outputs, self.inputs)?);
+        gemm_par(ring, left, right.t(), bytemuck::cast_slice_mut(&mut y), Update::Set).map_err(TwinError::from)?;
+        if bits < 64 {
+            y.iter_mut().for_each(|v| *v = ring.to_signed(*v as u64));
+        }
+        Ok(y)
+    }
+}
+
+/// Taps of the causal depthwise convolution, by distance into the past.
+pub(super) struct Conv {
+    pub(super) channels: usize,
+    /// `taps[d][c]`: the weight of the value `d` tokens before.
+    pub(super) taps: Vec<Vec<i64>>,
+    /// Bias at the scale of the sum.
+    pub(super) bias: Vec<i64>,
+}
+
+impl Conv {
+    /// Columns `first..` of `x` (rows of `width`), summed over the past; the result is not truncated.
+    pub(super) fn run(&self, run: &mut Run<'_>, x: &[i64], width: usize, first: usize) -> Result<Vec<i64>> {
+        let rows = x.len() / width;
+        let mut out = vec![0i64; rows * self.channels];
+        run.rows(&mut out, self.channels, |_, t, row| {
+            row.copy_from_slice(&self.bias);
+            for (taps, past) in self.taps.iter().zip((0..=t).rev()) {
+                let source = &x[past * width + first..][..self.channels];
+                for ((out, &v), &w) in row.iter_mut().zip(source).zip(taps) {
+                    *out = out.saturating_add(v.saturating_mul(w));
+                }
+            }
+        })?;
+        run.disturb_outputs(&mut out);
+        Ok(out)
+    }
+}

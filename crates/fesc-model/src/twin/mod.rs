@@ -1,0 +1,68 @@
+//! The fixed-point twin of Mamba-2: the model in integers modulo 2^l, as the two-party protocol computes it.
+//!
+//! This page is the specification of the fast plan's protocol. Scales are fractional bits, F = 16, l = 48; `round` is
+//! "subtract one, known-sign truncation" (floor or ceiling of the quotient, [`fesc_approx::trunc::round`]); s.* are the layer's [`Scales`], from
+//! [`Calibration`]. One block:
+//!
+//! | stage | computes | from, to | range |
+//! |---|---|---|---|
+//! | embedding | row of the table | 30, F | 2^16 |
+//! | norm ([`norm`]) | u, sum of squares, v | F, s.norm; 2 s.norm + 2e, v_frac | sum of squares 2^(46 - 2 s.norm) |
+//! | | r = rsqrt(v), two Newton steps; n = u r | s.norm + y_frac, F | v within 4 of calibration |
+//! | in_proj ([`linear`]) | n W, exact | F + s.*_weight | |
+//! | z | | F + s.gate_weight, F | |
+//! | x, B, C | convolution folded in, bias added | F + s.conv_weight + s.conv_tap, F | 2^8 at 38 bits |
+//! | | SiLU | F, x: s.x, B and C: s.bc | 122 |
+//! | dt | bias added | F + s.step_weight, 12 | |
+//! | Delta | softplus, 14 bit comparison | 12, 22 | -70 to 50 |
+//! | A Delta | server's A at 18 bits; -16 where dt is at or above the server's threshold | 40, 22 | 17.1 |
+//! | scan ([`scan`]) | six steps, block dual form | y at s.scanned | |
+//! | gate | y SiLU(z) | s.scanned + F, s.gated | |
+//! | gated norm | by group, as above | s.gated, F | |
+//! | out_proj | n W, exact; added to u | F + s.out_weight, F | |
+//!
+//! then the final norm per token, pooling by a client-secret selection vector, the exact head, arg-max ([`head`]).
+//! The paper preset is the same list at l = 44 and 19 bits everywhere, with the paper's forms ([`norm`], [`activation`]) and the
+//! recurrence token by token ([`recurrence`]).
+//!
+//! How a private result differs from the twin ([`Rounding::nearest`]): every `round` gives the same integer or its neighbour, and
+//! RLWE adds noise of deviation 3.2 to the inputs of linear layers. No bound for a whole layer follows from single ulps without
+//! assumptions about the weights, so it is measured: `tests/twin_jitter.rs` states it in ulps of the residual stream, and
+//! [`Rounding::noisy`] measures it for any model.
+//!
+//! Cost: the products of the float model, in 52 or 64 bit integers. Memory does not grow with layers.
+//!
+//! Not guaranteed: that a document is computed at all. A value outside its range is an error that names it.
+
+mod activation;
+mod block;
+pub mod calibrate;
+mod error;
+mod exponent;
+mod head;
+mod linear;
+mod memory;
+mod norm;
+mod plan;
+mod quantize;
+mod range;
+mod recurrence;
+mod report;
+mod rounding;
+mod run;
+mod scan;
+mod stats;
+
+pub use calibrate::Calibration;
+pub use error::TwinError;
+pub use head::Outcome;
+pub use memory::{Heads, states};
+pub use plan::{CHUNK, ExpForm, Preset, Scales, SiluForm};
+pub use range::{Margin, Quantity};
+pub use report::{Gap, LayerGap, Report};
+pub use rounding::Rounding;
+pub use run::{Shown, Twin};
+pub use stats::{LayerStats, NormStats, Span};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! RMSNorm on integers (design 6.4, review H1 and H2).
+//!
+//! Fast, for a row (or one group of it) of `w` values `u` at the scale `s` of the layer, `2^e` the power of two nearest to `sqrt w`:
+//! 1. `q = sum u^2`: one opening, one inner product. `q` with `2s` bits is `v = q / 4^e` with `2s + 2e`: round to `v_frac`, add `eps w / 4^e`.
+//! 2. `r = rsqrt(v)` by [`Rsqrt`], range from calibration.
+//! 3. `n = u r`, rounded to F bits. The norm's weight, and `sqrt(w) / 2^e`, are in the next layer's weights.
+//!
+//! Paper: every square is rounded to F before the sum, since 44 bits do not hold the sum at 2F; `v = q / w` by a public constant at F
+//! bits; NeRMS with one step. **Finding**: with 44 bits NeRMS itself does not fit (`y (3 - w)` needs 2^43.6), so `v` is extended to 48
+//! bits (exact, one round), and `y` is rounded to F there.
+
+use fesc_approx::paper::nerms::{NeRms, NeRmsFixed};
+use fesc_approx::rsqrt::Rsqrt;
+use fesc_approx::{ApproxError, RING48};
+
+use super::calibrate::VARIANCE_MARGIN;
+use super::error::TwinError;
+use super::plan::{Kind, Preset};
+use super::range::{Local, Quantity as Q, Run};
+use super::stats::Span;
+use crate::Result;
+
+/// Bits of the smallest `v` that are enough: rounding costs 2^-15 of the root.
+const V_BITS: f64 = 14.0;
+
+enum Root {
+    Fast(Rsqrt),
+    Paper { form: NeRmsFixed, inverse: i64 },
+}
+
+/// One norm.
+pub(super) struct Norm {
+    width: usize,
+    /// Scale of the input as it is squared.
+    square: u32,
+    /// Scale of the result.
+    frac: u32,
+    /// `2^e`, the power of two nearest to `sqrt(width)`.
+    exponent: u32,
+    eps: i64,
+    root: Root,
+}
+
+impl Norm {
+    /// A norm over `width` values whose mean of squares lies in `span`.
+    pub(super) fn new(layer: usize, preset: &Preset, width: usize, square: u32, span: Span, eps: f64) -> Result<Self> {
+        let form = |source: ApproxError| TwinError::Form { layer, what: "rsqrt", source };
+        let (low, high) = ((span.min + eps) / VARIANCE_MARGIN, (span.max + eps) * VARIANCE_MARGIN);
+        let low = low.max(eps * 0.99);
+        if preset.kind == Kind::Paper {
+            let nerms = NeRms::calibrate(low, high.max(2.0 * low), 8, 1).map_err(form)?;
+            let fixed = nerms.fixed(RING48, preset.frac, 0, RING48.bits()).map_err(form)?;
+            let unit = f64::from(preset.frac).exp2();
+            let inverse = (unit / width as f64).round() as i64;
+            let eps = (eps * unit * unit).round() as i64;
+            return Ok(Self {
+                width,
+                square,
+                frac: preset.frac,
+                exponent: 0,
+                eps,
+                root: Root::Paper { form: fixed, inverse },
+            });
+        }
+        let exponent = ((width as f64).log2() / 2.0).round() as u32;
+        let ratio = width as f64 / f64::from(2 * exponent).exp2();
+        let (v_min, v_max) = (low * ratio, high * ratio);
+        let octaves = (v_max / v_min).log2().ceil().max(1.0);
+        let v_bits = (23.5 - octaves / 2.0).min(V_BITS);
+        let v_frac = (v_bits - v_min.log2()).floor().clamp(0.0, 60.0) as u32;
+        let rsqrt = Rsqrt::new(RING48, v_min, octaves as u32, 1, 2, v_frac).map_err(form)?;
+        let eps = (eps * ratio * f64::from(v_frac).exp2()).round() as i64;
+        Ok(Self { width, square, frac: preset.frac, exponent, eps, root: Root::Fast(rsqrt) })
+    }
+
+    /// What the next layer's weights must be multiplied by.
+    pub(super) fn ratio(&self) -> f64 {
+        match self.root {
+            Root::Fast(_) => (self.width as f64).sqrt() / f64::from(self.exponent).exp2(),
+            Root::Paper { .. } => 1.0,
+        }
+    }
+
+    /// Normalises every row of `data` (each in groups of `width`), given at `from` bits.
+    pub(super) fn run(&self, run: &mut Run<'_>, data: &mut [i64], row: usize, from: u32) -> Result<()> {
+        run.rows(data, row, |local, _, values| {
+            for part in values.chunks_exact_mut(self.width) {
+                part.iter_mut().for_each(|v| *v = local.round(Q::NormInput, *v, from, self.square));
+                match &self.root {
+                    Root::Fast(form) => self.fast(local, form, part),
+                    Root::Paper { form, inverse } => self.paper(local, form, *inverse, part),
+                }
+            }
+        })
+    }
+
+    fn fast(&self, local: &mut Local, form: &Rsqrt, part: &mut [i64]) {
+        let sum = part.iter().fold(0i64, |s, &v| s.saturating_add(v.saturating_mul(v)));
+        let (v_frac, y_frac) = (form.v_frac(), form.y_frac());
+        let from = 2 * (self.square + self.exponent);
+        let v = local.round(Q::SumOfSquares, sum, from, v_frac).saturating_add(self.eps);
+        let (low, high) = form.start().input_range_int();
+        let (v_min, _) = form.range();
+        local.see(Q::Variance, v, low.max((v_min * f64::from(v_frac).exp2() * 0.99) as i64), high, v_frac);
+        let r = inverse_root(local, form, v);
+        for u in part {
+            *u = local.round(Q::Normed, u.saturating_mul(r), self.square + y_frac, self.frac);
+        }
+    }
+
+    fn paper(&self, local: &mut Local, form: &NeRmsFixed, inverse: i64, part: &mut [i64]) {
+        let f = self.frac;
+        let mut sum = 0i64;
+        for &u in part.iter() {
+            sum = sum.saturating_add(local.round(Q::Square, u.saturating_mul(u), 2 * f, f));
+        }
+        let mean = sum.saturating_mul(inverse).saturating_add(self.eps);
+        let v = local.round(Q::SumOfSquares, mean, 2 * f, f);
+        let (low, high) = form.start().input_range_int();
+        local.see(Q::Variance, v, low.max(1), high, f);
+        let y = nerms(local, form, v);
+        let y = local.round_in(Q::RootStart, RING48.bits(), y, form.y_frac(), f);
+        for u in part {
+            *u = local.round(Q::Normed, u.saturating_mul(y), 2 * f, f);
+        }
+    }
+}
+
+/// The steps of [`Rsqrt`], with the twin's carries and every product checked.
+fn inverse_root(local: &mut Local, form: &Rsqrt, v: i64) -> i64 {
+    let ring = form.start().ring();
+    let (y_frac, t_frac, w_frac, v_frac) = (form.y_frac(), form.t_frac(), form.w_frac(), form.v_frac());
+    let high = local.chance.reduce_high(v, form.start().cmp_shift());
+    let start = ring.to_signed(form.start().sum(ring.from_signed(v), high)).saturating_add(1);
+    let mut y = local.round_in(Q::RootStart, ring.bits(), start, form.start().sum_frac(), y_frac);
+    for _ in 0..form.steps() {
+        let t = local.round_in(Q::RootTimes, ring.bits(), v.saturating_mul(y), v_frac + y_frac, t_frac);
+        let w = local.round_in(Q::RootSquare, ring.bits(), t.saturating_mul(y), t_frac + y_frac, w_frac);
+        let rest = (3i64 << w_frac).saturating_sub(w);
+        // One bit more than w_frac is dropped: the halving.
+        y = local.round_in(Q::RootStep, ring.bits(), y.saturating_mul(rest), y_frac + w_frac + 1, y_frac);
+    }
+    y
+}
+
+/// The steps of [`NeRmsFixed`].
+fn nerms(local: &mut Local, form: &NeRmsFixed, v: i64) -> i64 {
+    let ring = form.start().ring();
+    let at = |table: &fesc_approx::FixedPiecewise| ring.to_signed(table.sum(ring.from_signed(v), false));
+    let (mut y, mut s) = (at(form.start()), at(form.square()));
+    let [by_w, by_y, by_s] = form.shifts();
+    for step in 0..form.steps() {
+        let w = local.round_in(Q::RootTimes, ring.bits(), v.saturating_mul(s), by_w, 0);
+        let rest = (3i64 << form.w_frac()).saturating_sub(w);
+        y = local.round_in(Q::RootStep, ring.bits(), y.saturating_mul(rest), by_y, 0);
+        if step + 1 < form.steps() {
+            s = local.round_in(Q::RootSquare, ring.bits(), y.saturating_mul(y), by_s, 0);
+        }
+    }
+    y
+}

@@ -1,0 +1,147 @@
+//! A block's weights as integers.
+//!
+//! The weight of the norm before the mixer and `sqrt(d) / 2^e` (see [`super::norm`]) are folded into W_in, those of the gated norm into
+//! W_out. Biases stand at the scale of the sum that they are added to. A has 18 bits and stays the server's.
+
+use super::activation::{Silu, Steps};
+use super::error::TwinError;
+use super::exponent::Exponent;
+use super::linear::{Conv, Linear};
+use super::norm::Norm;
+use super::plan::{Kind, Preset, RATE, Scales};
+use super::recurrence::Sequential;
+use super::scan::Dual;
+use super::stats::LayerStats;
+use crate::float::Layer;
+use crate::{Result, Shape};
+
+/// Rounds weights of one tensor.
+pub(super) struct Quantizer {
+    pub(super) layer: usize,
+    pub(super) bits: u32,
+}
+
+impl Quantizer {
+    /// One value at `frac` bits, which must fit the ring.
+    pub(super) fn one(&self, tensor: &'static str, value: f64, frac: u32) -> Result<i64> {
+        let scaled = (value * f64::from(frac).exp2()).round();
+        if scaled.abs() < f64::from(self.bits - 1).exp2() {
+            return Ok(scaled as i64);
+        }
+        Err(TwinError::Weight { layer: self.layer, tensor, value, frac, ring: self.bits }.into())
+    }
+
+    /// A vector.
+    pub(super) fn all(&self, tensor: &'static str, values: impl Iterator<Item = f64>, frac: u32) -> Result<Vec<i64>> {
+        values.map(|v| self.one(tensor, v, frac)).collect()
+    }
+
+    /// Rows of a matrix, each column times `fold`.
+    pub(super) fn rows(&self, tensor: &'static str, rows: &[f32], fold: &[f64], frac: u32) -> Result<Vec<i64>> {
+        let folded = rows.chunks_exact(fold.len()).flat_map(|row| row.iter().zip(fold));
+        self.all(tensor, folded.map(|(&w, g)| f64::from(w) * g), frac)
+    }
+}
+
+/// `gamma ratio` as f64.
+pub(super) fn fold(gamma: &[f32], ratio: f64) -> Vec<f64> {
+    gamma.iter().map(|&g| f64::from(g) * ratio).collect()
+}
+
+/// The scan of either preset.
+pub(super) enum Scan {
+    Dual(Box<Dual>),
+    Sequential(Sequential),
+}
+
+/// One block, ready to run.
+pub(super) struct Block {
+    pub(super) scales: Scales,
+    pub(super) norm: Norm,
+    pub(super) in_proj: Linear,
+    pub(super) conv: Conv,
+    /// Bias of dt at the scale of its product.
+    pub(super) step_bias: Vec<i64>,
+    pub(super) gate: Silu,
+    pub(super) x: Silu,
+    pub(super) bc: Silu,
+    pub(super) steps: Steps,
+    pub(super) scan: Scan,
+    pub(super) gated: Norm,
+    pub(super) out_proj: Linear,
+}
+
+/// Delta, decay and scan of a layer, which a test of the scan alone needs too.
+pub(super) fn scan_parts(
+    layer: usize,
+    preset: &Preset,
+    scales: Scales,
+    limit: (f32, f32),
+    rates: &[f64],
+    skip: &[f32],
+) -> Result<(Steps, Scan)> {
+    let q = Quantizer { layer, bits: preset.bits };
+    let d = |frac| q.all("D", skip.iter().map(|&v| v.into()), frac);
+    let a = |frac| q.all("A", rates.iter().copied(), frac);
+    Ok(match preset.kind {
+        Kind::Fast => {
+            let (chunk, document) =
+                (Exponent::chunk(layer, preset, scales.exp)?, Exponent::document(layer, preset, scales.exp)?);
+            let dual = Dual { scales, chunk, document, skip: d(scales.mixed)? };
+            (Steps::fast(layer, preset, a(RATE)?, limit)?, Scan::Dual(Box::new(dual)))
+        }
+        Kind::Paper => {
+            let f = preset.frac;
+            (Steps::paper(layer, preset, a(f)?)?, Scan::Sequential(Sequential::new(layer, f, d(f)?)?))
+        }
+    })
+}
+
+impl Block {
+    pub(super) fn new(layer: usize, preset: &Preset, shape: &Shape, w: &Layer, stats: &LayerStats) -> Result<Self> {
+        let q = Quantizer { layer, bits: preset.bits };
+        let (f, eps) = (preset.frac, f64::from(shape.norm_eps));
+        let group = shape.inner() / shape.norm_groups;
+        let scales = Scales::choose(layer, preset, stats, shape.d_model, group)?;
+        let norm = Norm::new(layer, preset, shape.d_model, scales.norm, stats.norm.mean_square, eps)?;
+        let gated = Norm::new(layer, preset, group, scales.gated, stats.gated.mean_square, eps)?;
+        let (inner, channels) = (shape.inner(), shape.conv_dim());
+        let before = fold(&w.norm, norm.ratio());
+        let (z, rest) = w.in_proj.split_at(inner * shape.d_model);
+        let (xbc, dt) = rest.split_at(channels * shape.d_model);
+        let mut rows = q.rows("in_proj (z)", z, &before, scales.gate_weight)?;
+        rows.extend(q.rows("in_proj (x, B, C)", xbc, &before, scales.conv_weight)?);
+        rows.extend(q.rows("in_proj (dt)", dt, &before, scales.step_weight)?);
+        let width = shape.conv_width;
+        let tap = |d: usize| w.conv.iter().skip(width - 1 - d).step_by(width).map(|&v| v.into());
+        let taps = (0..width).map(|d| q.all("conv", tap(d), scales.conv_tap)).collect::<Result<_>>()?;
+        // In the paper preset the projection is brought to F bits before the convolution.
+        let sum = match preset.kind {
+            Kind::Fast => f + scales.conv_weight + scales.conv_tap,
+            Kind::Paper => f + scales.conv_tap,
+        };
+        let bias = q.all("conv bias", w.conv_bias.iter().map(|&v| v.into()), sum)?;
+        let step_bias = q.all("dt bias", w.dt_bias.iter().map(|&v| v.into()), f + scales.step_weight)?;
+        let rates: Vec<f64> = w.a_log.iter().map(|&v| f64::from(v).exp()).collect();
+        let (steps, scan) = scan_parts(layer, preset, scales, shape.delta_limit, &rates, &w.d)?;
+        let silu = |out| match preset.kind {
+            Kind::Fast => Silu::fast(layer, preset, out),
+            Kind::Paper => Silu::paper(layer),
+        };
+        let out = q.rows("out_proj", &w.out_proj, &fold(&w.gated_norm, gated.ratio()), scales.out_weight)?;
+        Ok(Self {
+            norm,
+            in_proj: Linear::new(shape.d_model, shape.proj_dim(), rows),
+            conv: Conv { channels, taps, bias },
+            step_bias,
+            gate: silu(f)?,
+            x: silu(scales.x)?,
+            bc: silu(scales.bc)?,
+            steps,
+            scan,
+            gated,
+            out_proj: Linear::new(inner, shape.d_model, out),
+            scales,
+        })
+    }
+}

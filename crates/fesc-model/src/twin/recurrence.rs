@@ -1,0 +1,72 @@
+//! The paper preset's scan: the recurrence token by token, every product rounded to F bits by itself.
+//!
+//! `a = MMExp(z)`; `h = round(a h) + round(round(Delta x) B)`; `y = sum round(h C) + round(D x)`. A product must stay below 2^42 at 38
+//! bits: 16 in absolute value. What passes that is an error that names it, and a finding about the setting.
+
+use fesc_approx::paper::PaperPlan;
+use fesc_approx::paper::mmexp::{MinimaxExp, MinimaxExpFixed};
+use rayon::prelude::*;
+
+use super::activation::minimax_exp;
+use super::error::TwinError;
+use super::range::{Local, Quantity as Q, Run};
+use super::scan::Packet;
+use crate::Result;
+
+/// The scan of one layer.
+pub(super) struct Sequential {
+    exp: MinimaxExpFixed,
+    frac: u32,
+    /// D at F bits.
+    skip: Vec<i64>,
+}
+
+impl Sequential {
+    pub(super) fn new(layer: usize, frac: u32, skip: Vec<i64>) -> Result<Self> {
+        let build = || MinimaxExp::paper(4)?.fixed(&PaperPlan::paper()?);
+        let exp = build().map_err(|source| TwinError::Form { layer, what: "exp", source })?;
+        Ok(Self { exp, frac, skip })
+    }
+
+    /// y at F bits, and the state after the last token: by head, `head_dim` rows of `state`.
+    pub(super) fn run(&self, run: &mut Run<'_>, p: &Packet<'_>) -> Result<(Vec<i64>, Vec<Vec<i64>>)> {
+        let (heads, dim, inner) = (p.shape.heads, p.shape.head_dim, p.shape.inner());
+        let mut locals = run.locals(heads);
+        let by_head: Vec<(Vec<i64>, Vec<i64>)> =
+            locals.par_iter_mut().enumerate().map(|(head, local)| self.head(local, p, head)).collect();
+        run.settle(locals)?;
+        let mut y = vec![0i64; p.tokens() * inner];
+        for (t, row) in y.chunks_exact_mut(inner).enumerate() {
+            for (part, (all, _)) in row.chunks_exact_mut(dim).zip(&by_head) {
+                part.copy_from_slice(&all[t * dim..(t + 1) * dim]);
+            }
+        }
+        Ok((y, by_head.into_iter().map(|(_, state)| state).collect()))
+    }
+
+    fn head(&self, local: &mut Local, p: &Packet<'_>, head: usize) -> (Vec<i64>, Vec<i64>) {
+        let (shape, f) = (p.shape, self.frac);
+        let (dim, n) = (shape.head_dim, shape.state);
+        let b_at = p.b_column(head / (shape.heads / shape.groups));
+        let c_at = b_at + shape.group_width();
+        let mut state = vec![0i64; dim * n];
+        let mut out = Vec::with_capacity(p.tokens() * dim);
+        for t in 0..p.tokens() {
+            let row = &p.xbc[t * shape.conv_dim()..][..shape.conv_dim()];
+            let (b, c) = (&row[b_at..b_at + n], &row[c_at..c_at + n]);
+            let (delta, z) = (p.delta[t * shape.heads + head], p.z[t * shape.heads + head]);
+            let a = minimax_exp(local, &self.exp, z);
+            for (h, &x) in state.chunks_exact_mut(n).zip(&row[head * dim..(head + 1) * dim]) {
+                let dx = local.round(Q::DeltaX, delta.saturating_mul(x), 2 * f, f);
+                let mut y = local.round(Q::Skip, x.saturating_mul(self.skip[head]), 2 * f, f);
+                for ((h, &b), &c) in h.iter_mut().zip(b).zip(c) {
+                    let kept = local.round(Q::State, h.saturating_mul(a), 2 * f, f);
+                    *h = kept.saturating_add(local.round(Q::Update, dx.saturating_mul(b), 2 * f, f));
+                    y = y.saturating_add(local.round(Q::Contract, h.saturating_mul(c), 2 * f, f));
+                }
+                out.push(y);
+            }
+        }
+        (out, state)
+    }
+}

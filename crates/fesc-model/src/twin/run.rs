@@ -1,0 +1,136 @@
+//! The whole model, layer by layer.
+
+use super::block::See;
+use super::calibrate::Calibration;
+use super::head::{Head, Outcome};
+use super::plan::{Kind, Preset, Scales, TABLE};
+use super::quantize::{Block, Quantizer};
+use super::range::{Margin, Quantity as Q, Run};
+use super::rounding::Rounding;
+use crate::float::Weights;
+use crate::{Config, Model, ModelError, Result, Site, Tensor};
+
+/// One tensor of a run: integers with `frac` fractional bits, rows of `cols` values, one row per token.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    /// Where it is.
+    pub site: Site,
+    /// The integers.
+    pub values: &'a [i64],
+    /// Values per token.
+    pub cols: usize,
+    /// Fractional bits.
+    pub frac: u32,
+}
+
+/// The fixed-point twin of a model. Holds the weights as integers: as secret as the weights, so no `Debug`.
+pub struct Twin {
+    preset: Preset,
+    config: Config,
+    embedding: Vec<i64>,
+    blocks: Vec<Block>,
+    head: Option<Head>,
+}
+
+impl Twin {
+    /// The twin of a model with the scales that its calibration gives.
+    pub fn new(model: &Model, calibration: &Calibration, preset: Preset) -> Result<Self> {
+        Self::from_parts(model.config(), model.weights(), calibration, preset)
+    }
+
+    /// The same from a config and weights that fit it.
+    pub fn from_parts(config: &Config, weights: &Weights, calibration: &Calibration, preset: Preset) -> Result<Self> {
+        calibration.check(config)?;
+        let q = Quantizer { layer: 0, bits: preset.bits };
+        let table = if preset.kind == Kind::Fast { TABLE } else { preset.frac };
+        let embedding = q.all("embedding", weights.embedding.iter().map(|&v| v.into()), table)?;
+        let blocks = weights.layers.iter().zip(&calibration.layers).enumerate();
+        let blocks = blocks.map(|(i, (w, stats))| Block::new(i, &preset, config, w, stats)).collect::<Result<_>>()?;
+        let head = Head::new(&preset, config, weights, &calibration.last)?;
+        Ok(Self { preset, config: config.clone(), embedding, blocks, head })
+    }
+
+    /// The preset.
+    pub fn preset(&self) -> &Preset {
+        &self.preset
+    }
+
+    /// The scales of every layer.
+    pub fn scales(&self) -> impl Iterator<Item = &Scales> {
+        self.blocks.iter().map(|b| &b.scales)
+    }
+
+    /// The residual stream after the last block: integers with [`Preset::frac`] bits, `d_model` per token. Shows the residual stream
+    /// that enters each block (and leaves the last), Delta, y and the gated y on the way.
+    pub fn forward(&self, ids: &[u32], rounding: &mut Rounding, see: &mut dyn FnMut(Shown<'_>)) -> Result<Vec<i64>> {
+        let mut run = self.start(rounding);
+        self.stream(&mut run, ids, see)
+    }
+
+    /// Logits and class of a document.
+    pub fn classify(&self, ids: &[u32], rounding: &mut Rounding) -> Result<Outcome> {
+        self.classify_padded(ids, ids.len(), rounding)
+    }
+
+    /// The same for `ids` that are padded on the right: the document is the first `tokens` of them.
+    pub fn classify_padded(&self, ids: &[u32], tokens: usize, rounding: &mut Rounding) -> Result<Outcome> {
+        Ok(self.classify_with(ids, tokens, rounding, &mut |_| ())?.0)
+    }
+
+    /// The same, showing tensors, with the margins of every range.
+    pub(super) fn classify_with(
+        &self,
+        ids: &[u32],
+        tokens: usize,
+        rounding: &mut Rounding,
+        see: &mut dyn FnMut(Shown<'_>),
+    ) -> Result<(Outcome, Vec<Margin>)> {
+        let Some(head) = &self.head else { return Err(ModelError::NoHead { head: "classifier" }) };
+        let mut run = self.start(rounding);
+        let stream = self.stream(&mut run, ids, see)?;
+        let outcome = head.run(&mut run, &stream, self.config.d_model, tokens)?;
+        Ok((outcome, run.margins))
+    }
+
+    fn start<'a>(&self, rounding: &'a mut Rounding) -> Run<'a> {
+        Run::new(self.preset.bits, self.preset.kind == Kind::Fast, rounding)
+    }
+
+    fn stream(&self, run: &mut Run<'_>, ids: &[u32], see: &mut dyn FnMut(Shown<'_>)) -> Result<Vec<i64>> {
+        let (width, frac) = (self.config.d_model, self.preset.frac);
+        let mut stream = self.embed(run, ids)?;
+        for (layer, block) in self.blocks.iter().enumerate() {
+            run.layer = layer;
+            let mut show = |tensor, values: &[i64], cols, frac| {
+                see(Shown { site: Site { layer, tensor }, values, cols, frac });
+            };
+            let show: &mut See<'_> = &mut show;
+            block.run(run, &self.preset, &self.config, &mut stream, show)?;
+        }
+        run.layer = self.config.layers;
+        let site = Site { layer: run.layer, tensor: Tensor::Residual };
+        see(Shown { site, values: &stream, cols: width, frac });
+        Ok(stream)
+    }
+
+    /// Rows of the table, rounded to F. Under encryption the table has 30 bits and noise.
+    fn embed(&self, run: &mut Run<'_>, ids: &[u32]) -> Result<Vec<i64>> {
+        if ids.is_empty() {
+            return Err(ModelError::NoTokens);
+        }
+        let width = self.config.d_model;
+        let mut stream = Vec::with_capacity(ids.len() * width);
+        for (index, &id) in ids.iter().enumerate() {
+            let at = id as usize * width;
+            let Some(row) = self.embedding.get(at..at + width) else {
+                return Err(ModelError::TokenId { index, id, vocab: self.config.vocab });
+            };
+            stream.extend_from_slice(row);
+        }
+        if self.preset.kind == Kind::Fast {
+            run.disturb_outputs(&mut stream);
+            run.round(Q::Embedding, &mut stream, width, TABLE, self.preset.frac)?;
+        }
+        Ok(stream)
+    }
+}

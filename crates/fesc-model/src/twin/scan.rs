@@ -1,0 +1,308 @@
+//! The selective scan in block dual form (design 6.3, review E): the specification of the protocol's scan.
+//!
+//! Per chunk of 128 tokens and head, with `cs` the sums of z = A Delta inside the chunk (22 bits, local) and s.* the layer's [`Scales`]:
+//! 1. `S = C B^T`, s.bc + s.bc bits, rounded to s.score. Once per group.
+//! 2. Recursive halving on the aligned binary tree: at a node with midpoint m, `right_i = exp(cs_i - cs_(m-1))` for the tokens
+//!    from m on, `left_j = exp(cs_(m-1) - cs_j) Delta_j` for those before, rounded from s.exp + 22 to 22; `Lt_ij = right_i left_j`, rounded from
+//!    s.exp + 22 to 22. `Lt_ii = Delta_i`. Where the exponent is 0 by construction no exp is computed.
+//! 3. `M = S o Lt`, rounded from s.score + 22 to s.mixed; the server adds D to the diagonal at s.mixed. `Y = M X` at s.mixed + s.x.
+//! 4. `col_j = exp(cs_end - cs_j) Delta_j`, rounded to s.column; `V = col o X`, rounded to s.weighted; `B^T V`, rounded from
+//!    s.bc + s.weighted to s.state.
+//! 5. Over chunks, per head: `H_k = sum_(j<k) exp(E_(k-1) - E_j) state_j`, one matrix product, rounded from s.exp + s.state to s.state. E are the
+//!    sums over the document.
+//! 6. `C H_k`, rounded from s.bc + s.state to s.mixed + s.x - s.exp; times `row_i = exp(cs_i)`, added to Y; one rounding to s.scanned.
+//!
+//! The upper triangles are not needed and not computed. Errors: every `Lt` entry has two exp factors, every path over
+//! chunks three.
+
+use fesc_ring::View;
+use rayon::prelude::*;
+
+use super::exponent::Exponent;
+use super::linear::{exact, view};
+use super::plan::{CHUNK, DELTA, Scales};
+use super::range::{Local, Quantity as Q, Run};
+use crate::{Result, Shape};
+
+/// What a scan takes, one row per token.
+#[derive(Clone, Copy)]
+pub(super) struct Packet<'a> {
+    pub(super) shape: &'a Shape,
+    /// x, B, C.
+    pub(super) xbc: &'a [i64],
+    /// Delta, one value per head.
+    pub(super) delta: &'a [i64],
+    /// A Delta, not positive.
+    pub(super) z: &'a [i64],
+    /// Whether the state after the last token is wanted. A model has no use for it.
+    pub(super) last: bool,
+}
+
+impl<'a> Packet<'a> {
+    pub(super) fn tokens(&self) -> usize {
+        self.delta.len() / self.shape.heads
+    }
+
+    /// First column of B of a group.
+    pub(super) fn b_column(&self, group: usize) -> usize {
+        self.shape.inner() + group * self.shape.state
+    }
+
+    fn window(&self, from: usize, q: usize, first: usize, count: usize) -> Result<View<'a>> {
+        let all = view(self.xbc, self.tokens(), self.shape.conv_dim())?;
+        Ok(all.window(from..from + q, first..first + count).map_err(super::TwinError::from)?)
+    }
+}
+
+/// The scan of one layer.
+pub(super) struct Dual {
+    pub(super) scales: Scales,
+    pub(super) chunk: Exponent,
+    pub(super) document: Exponent,
+    /// D at the scale of M.
+    pub(super) skip: Vec<i64>,
+}
+
+/// What one chunk leaves: its own state (`state` rows of `inner`), exp(cs) by token and head, its whole sum by head.
+#[derive(Default)]
+struct Left {
+    state: Vec<i64>,
+    row: Vec<i64>,
+    end: Vec<i64>,
+}
+
+impl Dual {
+    /// y at s.scanned, and the states with which each chunk begins (`state` rows of `inner`; the first is empty for zero);
+    /// with `last` one more, with which the document ends.
+    pub(super) fn run(&self, run: &mut Run<'_>, p: &Packet<'_>) -> Result<(Vec<i64>, Vec<Vec<i64>>)> {
+        let inner = p.shape.inner();
+        let mut y = vec![0i64; p.tokens() * inner];
+        let chunks = p.tokens().div_ceil(CHUNK);
+        let mut locals = run.locals(chunks);
+        let mut left: Vec<Left> = y
+            .par_chunks_mut(CHUNK * inner)
+            .zip(&mut locals)
+            .enumerate()
+            .map(|(k, (y, local))| self.within(local, p, k * CHUNK, y, p.last || k + 1 < chunks))
+            .collect::<Result<_>>()?;
+        run.settle(locals)?;
+        let states = self.across(run, p, &mut left)?;
+        let mut locals = run.locals(chunks);
+        y.par_chunks_mut(CHUNK * inner)
+            .zip(&mut locals)
+            .zip(left.par_iter().zip(&states))
+            .enumerate()
+            .map(|(k, ((y, local), (left, state)))| self.carry_in(local, p, k * CHUNK, left, state, y))
+            .collect::<Result<()>>()?;
+        run.settle(locals)?;
+        Ok((y, states))
+    }
+
+    /// Steps 1 to 4 of one chunk.
+    fn within(&self, local: &mut Local, p: &Packet<'_>, from: usize, y: &mut [i64], keep: bool) -> Result<Left> {
+        let (s, shape) = (&self.scales, p.shape);
+        let (inner, heads, n, dim) = (shape.inner(), shape.heads, shape.state, shape.head_dim);
+        let q = y.len() / inner;
+        let per_group = heads / shape.groups;
+        let mut left = Left { state: Vec::new(), row: vec![0; q * heads], end: vec![0; heads] };
+        let (mut scores, mut mixed) = (vec![0i64; q * q], vec![0i64; q * q]);
+        let mut part = vec![0i64; q * dim];
+        let mut weighted = vec![0i64; if keep { q * inner } else { 0 }];
+        for group in 0..shape.groups {
+            let b = p.window(from, q, p.b_column(group), n)?;
+            let c = p.window(from, q, p.b_column(group) + shape.group_width(), n)?;
+            exact(&mut scores, c, b.t())?;
+            for (i, row) in scores.chunks_exact_mut(q).enumerate() {
+                row[..=i].iter_mut().for_each(|v| *v = local.round(Q::Score, *v, 2 * s.bc, s.score));
+            }
+            for head in group * per_group..(group + 1) * per_group {
+                let at = |t: usize| (from + t) * heads + head;
+                let delta: Vec<i64> = (0..q).map(|t| p.delta[at(t)]).collect();
+                let mut sum = 0i64;
+                let sums: Vec<i64> = (0..q)
+                    .map(|t| {
+                        sum += p.z[at(t)];
+                        sum
+                    })
+                    .collect();
+                self.lower(local, &sums, &delta, &mut mixed);
+                for (i, (row, scores)) in mixed.chunks_exact_mut(q).zip(scores.chunks_exact(q)).enumerate() {
+                    for (m, &score) in row[..=i].iter_mut().zip(scores) {
+                        *m = local.round(Q::Mixed, m.saturating_mul(score), s.score + DELTA, s.mixed);
+                    }
+                    row[i] += self.skip[head];
+                    row[i + 1..].fill(0);
+                }
+                exact(&mut part, view(&mixed, q, q)?, p.window(from, q, head * dim, dim)?)?;
+                for (y, part) in y.chunks_exact_mut(inner).zip(part.chunks_exact(dim)) {
+                    y[head * dim..(head + 1) * dim].copy_from_slice(part);
+                }
+                left.end[head] = sum;
+                if from > 0 {
+                    for (t, &cs) in sums.iter().enumerate() {
+                        left.row[t * heads + head] = self.chunk.eval(local, cs);
+                    }
+                }
+                if keep {
+                    for (t, (&cs, &delta)) in sums.iter().zip(&delta).enumerate() {
+                        let decay = self.chunk.eval(local, sum - cs);
+                        let col = local.round(Q::ExpDelta, decay.saturating_mul(delta), s.exp + DELTA, s.column);
+                        let x = &p.xbc[(from + t) * shape.conv_dim() + head * dim..][..dim];
+                        for (v, &x) in weighted[t * inner + head * dim..][..dim].iter_mut().zip(x) {
+                            *v = local.round(Q::Column, col.saturating_mul(x), s.column + s.x, s.weighted);
+                        }
+                    }
+                }
+            }
+        }
+        if keep {
+            left.state = self.chunk_state(local, p, from, q, &weighted)?;
+        }
+        Ok(left)
+    }
+
+    /// Step 2: Lt into the lower triangle of `out`.
+    fn lower(&self, local: &mut Local, sums: &[i64], delta: &[i64], out: &mut [i64]) {
+        let (q, e) = (sums.len(), self.scales.exp);
+        for (i, &d) in delta.iter().enumerate() {
+            out[i * q + i] = d;
+        }
+        let mut left = vec![0i64; q];
+        let mut size = 2;
+        while size < 2 * q {
+            for from in (0..q).step_by(size) {
+                let (mid, to) = (from + size / 2, (from + size).min(q));
+                if mid >= q {
+                    continue;
+                }
+                let at_mid = sums[mid - 1];
+                for j in from..mid {
+                    left[j] = if j + 1 == mid {
+                        delta[j]
+                    } else {
+                        let decay = self.chunk.eval(local, at_mid - sums[j]);
+                        local.round(Q::ExpDelta, decay.saturating_mul(delta[j]), e + DELTA, DELTA)
+                    };
+                }
+                for i in mid..to {
+                    let right = self.chunk.eval(local, sums[i] - at_mid);
+                    for j in from..mid {
+                        out[i * q + j] = local.round(Q::Lower, right.saturating_mul(left[j]), e + DELTA, DELTA);
+                    }
+                }
+            }
+            size *= 2;
+        }
+    }
+
+    /// Step 4's product.
+    fn chunk_state(
+        &self,
+        local: &mut Local,
+        p: &Packet<'_>,
+        from: usize,
+        q: usize,
+        weighted: &[i64],
+    ) -> Result<Vec<i64>> {
+        let (s, shape) = (&self.scales, p.shape);
+        let (inner, n) = (shape.inner(), shape.state);
+        let width = inner / shape.groups;
+        let mut state = vec![0i64; n * inner];
+        let mut part = vec![0i64; n * width];
+        for group in 0..shape.groups {
+            let b = p.window(from, q, p.b_column(group), n)?;
+            let v = view(weighted, q, inner)?;
+            let v = v.window(0..q, group * width..(group + 1) * width).map_err(super::TwinError::from)?;
+            exact(&mut part, b.t(), v)?;
+            for (out, part) in state.chunks_exact_mut(inner).zip(part.chunks_exact(width)) {
+                for (out, &v) in out[group * width..(group + 1) * width].iter_mut().zip(part) {
+                    *out = local.round(Q::ChunkState, v, s.bc + s.weighted, s.state);
+                }
+            }
+        }
+        Ok(state)
+    }
+
+    /// Step 5.
+    fn across(&self, run: &mut Run<'_>, p: &Packet<'_>, left: &mut [Left]) -> Result<Vec<Vec<i64>>> {
+        let (s, shape) = (&self.scales, p.shape);
+        let (inner, heads, n, dim) = (shape.inner(), shape.heads, shape.state, shape.head_dim);
+        let later = if p.last { left.len() } else { left.len() - 1 };
+        let mut states: Vec<Vec<i64>> = vec![Vec::new()];
+        states.resize(later + 1, vec![0; n * inner]);
+        if later == 0 {
+            return Ok(states);
+        }
+        let mut locals = run.locals(heads);
+        let by_head = locals.par_iter_mut().enumerate().map(|(head, local)| {
+            let ends: Vec<i64> = left
+                .iter()
+                .scan(0i64, |sum, chunk| {
+                    *sum += chunk.end[head];
+                    Some(*sum)
+                })
+                .collect();
+            let mut decay = vec![0i64; later * later];
+            for (k, row) in decay.chunks_exact_mut(later).enumerate() {
+                for (j, entry) in row[..=k].iter_mut().enumerate() {
+                    *entry = if j == k { 1 << s.exp } else { self.document.eval(local, ends[k] - ends[j]) };
+                }
+            }
+            let mut own = Vec::with_capacity(later * n * dim);
+            for chunk in &left[..later] {
+                chunk
+                    .state
+                    .chunks_exact(inner)
+                    .for_each(|row| own.extend_from_slice(&row[head * dim..(head + 1) * dim]));
+            }
+            let mut all = vec![0i64; later * n * dim];
+            exact(&mut all, view(&decay, later, later)?, view(&own, later, n * dim)?)?;
+            all.iter_mut().for_each(|v| *v = local.round(Q::State, *v, s.exp + s.state, s.state));
+            Ok(all)
+        });
+        let by_head: Vec<Vec<i64>> = by_head.collect::<Result<_>>()?;
+        run.settle(locals)?;
+        for (k, state) in states.iter_mut().skip(1).enumerate() {
+            for (i, row) in state.chunks_exact_mut(inner).enumerate() {
+                for (part, all) in row.chunks_exact_mut(dim).zip(&by_head) {
+                    part.copy_from_slice(&all[(k * n + i) * dim..][..dim]);
+                }
+            }
+        }
+        left.iter_mut().for_each(|chunk| chunk.state = Vec::new());
+        Ok(states)
+    }
+
+    /// Step 6 of one chunk.
+    fn carry_in(
+        &self,
+        local: &mut Local,
+        p: &Packet<'_>,
+        from: usize,
+        left: &Left,
+        state: &[i64],
+        y: &mut [i64],
+    ) -> Result<()> {
+        let (s, shape) = (&self.scales, p.shape);
+        let (inner, heads, n, dim) = (shape.inner(), shape.heads, shape.state, shape.head_dim);
+        let (q, width, sum) = (y.len() / inner, inner / shape.groups, s.mixed + s.x);
+        if from > 0 {
+            let mut part = vec![0i64; q * width];
+            for group in 0..shape.groups {
+                let c = p.window(from, q, p.b_column(group) + shape.group_width(), n)?;
+                let h = view(state, n, inner)?;
+                let h = h.window(0..n, group * width..(group + 1) * width).map_err(super::TwinError::from)?;
+                exact(&mut part, c, h)?;
+                for ((t, y), part) in y.chunks_exact_mut(inner).enumerate().zip(part.chunks_exact(width)) {
+                    for (i, &v) in part.iter().enumerate() {
+                        let at = group * width + i;
+                        let v = local.round(Q::Carried, v, s.bc + s.state, sum - s.exp);
+                        y[at] = y[at].saturating_add(v.saturating_mul(left.row[t * heads + at / dim]));
+                    }
+                }
+            }
+        }
+        y.iter_mut().for_each(|v| *v = local.round(Q::Scanned, *v, sum, s.scanned));
+        Ok(())
+    }
+}
