@@ -61,10 +61,15 @@ impl Confusion {
         Some(right as f64 / self.total() as f64).filter(|share| share.is_finite())
     }
 
+    /// F1 of a class; `None` where it does not occur.
+    pub fn f1(&self, class: usize) -> Option<f64> {
+        let (right, both) = self.class(class);
+        (both > 0).then(|| 2.0 * right as f64 / both as f64)
+    }
+
     /// The mean of F1 over the classes that occur; `None` without a prediction.
     pub fn macro_f1(&self) -> Option<f64> {
-        let counts = (0..self.rows.len()).map(|class| self.class(class)).filter(|(_, both)| *both > 0);
-        let each: Vec<f64> = counts.map(|(right, both)| 2.0 * right as f64 / both as f64).collect();
+        let each: Vec<f64> = (0..self.rows.len()).filter_map(|class| self.f1(class)).collect();
         Some(each.iter().sum::<f64>() / each.len() as f64).filter(|mean| mean.is_finite())
     }
 }
@@ -100,6 +105,7 @@ mod tests {
         let confusion = count(&[(0, 0), (0, 0), (0, 1), (1, 1), (1, 2), (2, 3)], 5);
         assert_eq!(confusion.accuracy(), Some(0.5));
         assert!((confusion.macro_f1().unwrap() - (0.8 + 0.5) / 4.0).abs() < 1e-15);
+        assert_eq!((confusion.f1(1), confusion.f1(3), confusion.f1(4)), (Some(0.5), Some(0.0), None));
         assert_eq!(confusion.total(), 6);
         assert_eq!(confusion.rows()[1], [0, 1, 1, 0, 0]);
         assert_eq!(serde_json::to_string(&count(&[(1, 0)], 2)).unwrap(), "[[0,0],[1,0]]");

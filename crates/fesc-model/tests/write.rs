@@ -164,3 +164,20 @@ fn a_place_that_cannot_be_written_is_an_error_with_its_path() {
     let left: Vec<_> = fs::read_dir(Path::new(&target)).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["model.safetensors"]);
 }
+
+#[test]
+fn a_checkpoint_in_the_program_is_the_one_in_the_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(true);
+    Checkpoint::write(dir.path(), &config, &weights(&config), Precision::F16).unwrap();
+    let text = fs::read_to_string(dir.path().join("config.json")).unwrap();
+    let bytes: &'static [u8] = fs::read(dir.path().join("model.safetensors")).unwrap().leak();
+    let embedded = Checkpoint::embedded("inside", &text, bytes).unwrap();
+    let file = Checkpoint::open(dir.path()).unwrap();
+    assert_eq!(embedded.summary().parts, file.summary().parts);
+    assert!(embedded.tokenizer_path().is_none());
+    let (a, b) = (embedded.load().unwrap(), file.load().unwrap());
+    assert!(bits(a.weights(), Precision::F32) == bits(b.weights(), Precision::F32));
+    let cut = Checkpoint::embedded("inside", &text, &bytes[..bytes.len() - 1]);
+    assert!(matches!(cut, Err(ModelError::Header { .. })));
+}

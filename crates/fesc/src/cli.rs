@@ -29,7 +29,8 @@ FESC_SIMD=portable|avx2|avx512 lowers the SIMD path. RUST_LOG sets the log filte
 /// Private classification of long documents by two-party computation.
 ///
 /// This version has the two-party engine: a channel, oblivious transfer, shares, correlations, primitives and
-/// activations, and the commands that check and measure it. Serving and classifying come in a later version.
+/// activations, the commands that check and measure it, and the model in the clear: training, evaluation, a shipped
+/// classifier. Serving and private classification come in a later version.
 ///
 /// Results are printed to standard output, everything else to standard error.
 #[derive(Debug, Parser)]
@@ -67,6 +68,39 @@ pub enum Command {
     ///
     /// Example: fesc inspect mamba2-130m-hf --json
     Inspect(InspectArgs),
+    /// Classify one document.
+    ///
+    /// With --plain the document and the model are both on this machine and nothing is hidden or sent. The private run,
+    /// in which the model's owner does not see the document, comes with a later version, so that --plain must be given.
+    ///
+    /// Without FILE, or with -, the text is read from standard input. It must be UTF-8 and have at most 16 MiB. What
+    /// lies beyond --length tokens is not looked at.
+    ///
+    /// Prints label, class, probability, tokens (looked at), cut (whether there were more), seconds (without loading),
+    /// model, mode (float or twin), preset; with --json also document_tokens and probabilities, by label.
+    ///
+    /// Example: fesc classify --plain samples/leaflets.txt
+    Classify(ClassifyArgs),
+    /// Measure how good a model is on labelled documents.
+    ///
+    /// FILE has one JSON object a line with label (0, 1, ...) and text, and may be compressed with zstd (window at most
+    /// 32 MiB). The first L tokens of each document are classified, on all cores.
+    ///
+    /// Prints for each length accuracy, macro_f1 (mean F1 of the classes that occur as truth or as prediction), documents,
+    /// length, model, mode (float or twin), preset, seconds (without reading); with --json also confusion (a row for each
+    /// true label, a column for each predicted one), without it a table by class.
+    ///
+    /// Example: fesc eval --data test.jsonl.zst --length 512,2048 --twin --json
+    Eval(EvalArgs),
+    /// Find the ranges that the fixed-point twin of a model needs.
+    ///
+    /// Runs the float model over documents (JSONL or its zst, labels are not used) and writes calibration.json into the
+    /// model's directory. A later document may exceed these ranges twofold (a mean of squares fourfold) before the twin
+    /// refuses it. Ranges are public in the private protocol: take public documents.
+    /// Prints model, documents, tokens, file.
+    ///
+    /// Example: fesc calibrate --model my-model --data train.jsonl.zst
+    Calibrate(CalibrateArgs),
     /// Make a server's TLS key and self-signed certificate.
     ///
     /// Writes OUT.key (readable by you only) and OUT.crt; files that exist are never touched. Prints key, certificate and
@@ -128,6 +162,80 @@ pub enum Bench {
 pub struct InspectArgs {
     /// The checkpoint's directory.
     pub directory: PathBuf,
+}
+
+/// Which model, and how it is computed.
+#[derive(Debug, Args)]
+pub struct ModelArgs {
+    /// The model's directory (config.json, model.safetensors, tokenizer.json); the shipped model unless told.
+    #[arg(long, value_name = "DIR")]
+    pub model: Option<PathBuf>,
+    /// Compute in fixed point as the private protocol does; a DIR needs a calibration.json (see `fesc calibrate`).
+    #[arg(long)]
+    pub twin: bool,
+    /// Which fixed-point forms: `fast` unless told.
+    #[arg(long, value_enum, requires = "twin")]
+    pub preset: Option<PresetChoice>,
+}
+
+/// A preset of the twin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PresetChoice {
+    /// Ours: 48-bit ring, 16 fractional bits, piecewise forms.
+    Fast,
+    /// The paper's: 44-bit ring, 19 fractional bits, its polynomials.
+    Paper,
+}
+
+/// Options of `classify`.
+#[derive(Debug, Args)]
+pub struct ClassifyArgs {
+    /// The text; - is standard input.
+    #[arg(default_value = "-")]
+    pub file: PathBuf,
+    /// Run in the clear on this machine: nothing is hidden from anyone who can see it.
+    #[arg(long, required = true)]
+    pub plain: bool,
+    /// Tokens that are looked at.
+    #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub length: u32,
+    /// The model.
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+/// Options of `eval`.
+#[derive(Debug, Args)]
+pub struct EvalArgs {
+    /// Labelled documents.
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+    /// Tokens that are looked at; several lengths are separated by commas.
+    #[arg(long, value_name = "L", required = true, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub length: Vec<u32>,
+    /// Look at the first N documents only.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: Option<u32>,
+    /// The model.
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+/// Options of `calibrate`.
+#[derive(Debug, Args)]
+pub struct CalibrateArgs {
+    /// The model's directory; calibration.json is written there.
+    #[arg(long, value_name = "DIR")]
+    pub model: PathBuf,
+    /// Documents like those that will be classified.
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+    /// Tokens of each document.
+    #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub length: u32,
+    /// Documents.
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: u32,
 }
 
 /// Options of `keygen`.

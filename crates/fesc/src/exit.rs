@@ -9,6 +9,7 @@
 //! | 4 | over a limit of size, memory or count |
 //! | 5 | refused for security: certificate, pin, weak parameters, no randomness |
 
+use fesc_model::ModelError;
 use fesc_mpc::MpcError;
 use fesc_net::NetError;
 use fesc_ot::OtError;
@@ -81,6 +82,9 @@ fn of(error: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(e) = error.downcast_ref::<OtError>() {
         return Some(ot(e));
     }
+    if let Some(e) = error.downcast_ref::<ModelError>() {
+        return model(e);
+    }
     error.downcast_ref::<MpcError>().map(mpc)
 }
 
@@ -91,6 +95,11 @@ fn refusal(error: &Refusal) -> u8 {
         Refusal::Randomness(_) => SECURITY,
         Refusal::Party { code, .. } => *code,
     }
+}
+
+/// `None` where the cause of the error may know more.
+fn model(error: &ModelError) -> Option<u8> {
+    matches!(error, ModelError::FileTooLarge { .. }).then_some(LIMIT)
 }
 
 fn net(error: &NetError) -> u8 {
@@ -146,6 +155,8 @@ mod tests {
             (anyhow::anyhow!("anything"), OTHER),
             (std::io::Error::other("disk").into(), OTHER),
             (Refusal::Usage("no".into()).into(), USAGE),
+            (ModelError::NoTokens.into(), OTHER),
+            (ModelError::FileTooLarge { path: "config.json".into(), limit: 1 }.into(), LIMIT),
             (NetError::Parse { what: "profile", text: "x".into(), problem: "bad" }.into(), USAGE),
             (MpcError::Parameter { what: "width", value: 99, min: 2, max: 64 }.into(), USAGE),
             (NetError::Closed { index: 1 }.into(), PEER),

@@ -4,8 +4,13 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod calibrate;
+mod classifier;
+mod classify;
 mod cli;
+mod corpus;
 mod doctor;
+mod eval;
 mod exit;
 mod inspect;
 mod keygen;
@@ -28,6 +33,9 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Doctor => doctor::run(format),
         Command::Inspect(args) => inspect::run(&args.directory, format),
+        Command::Classify(args) => classify::run(args, format),
+        Command::Eval(args) => eval::run(args, format),
+        Command::Calibrate(args) => calibrate::run(args, format),
         Command::Keygen(args) => keygen::run(&args.out, format),
         Command::Bench(Bench::Gemm(args)) => bench::gemm::run(args, format),
         Command::Bench(Bench::Ot(args)) => bench::ot::run(args, format),

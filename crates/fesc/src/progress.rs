@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Shorter work shows nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A spinner with a message. Gone when dropped.
+/// A spinner or a bar with a message. Gone when dropped.
 pub struct Progress {
     bar: ProgressBar,
     waiting: Option<(Sender<()>, JoinHandle<()>)>,
@@ -19,8 +19,17 @@ pub struct Progress {
 impl Progress {
     /// Starts; nothing is drawn yet.
     pub fn start(message: impl Into<String>) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
+        Self::new(message, None, "{spinner} {elapsed} {msg}")
+    }
+
+    /// The same for work of `total` equal steps, with the time that is left.
+    pub fn counted(message: impl Into<String>, total: u64) -> Self {
+        Self::new(message, Some(total), "{elapsed} {msg} {wide_bar} {pos}/{len}, {eta} left")
+    }
+
+    fn new(message: impl Into<String>, total: Option<u64>, template: &str) -> Self {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         bar.set_message(message.into());
@@ -36,6 +45,11 @@ impl Progress {
             (done, thread)
         });
         Self { bar, waiting }
+    }
+
+    /// One more step is done.
+    pub fn step(&self) {
+        self.bar.inc(1);
     }
 
     /// Says what is being done now.

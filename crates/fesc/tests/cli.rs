@@ -1,6 +1,7 @@
 //! The program from outside: help, names, exit codes, and what happens when a party dies or stalls.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[allow(dead_code)]
 mod support;
 
 use std::time::{Duration, Instant};

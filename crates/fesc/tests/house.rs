@@ -15,7 +15,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fesc-approx", &["fesc-ring"]),
     ("fesc-mpc", &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx"]),
     ("fesc-model", &["fesc-ring", "fesc-approx"]),
-    ("fesc", &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx", "fesc-mpc", "fesc-model"]),
+    ("fesc-train", &["fesc-ring", "fesc-approx", "fesc-model"]),
+    ("fesc", &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx", "fesc-mpc", "fesc-model", "fesc-train"]),
 ];
 
 fn root() -> PathBuf {

@@ -4,7 +4,6 @@
 //! checks that offsets are contiguous and fit dtype and shape; here n is held to a limit and to the file
 //! before n bytes are allocated, and the data's end to the file's end.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -43,11 +42,10 @@ pub(super) struct Header {
 }
 
 impl Header {
-    pub(super) fn read(path: &Path) -> Result<Self> {
+    /// Reads the header of a file of `file_bytes` bytes; `path` is for messages.
+    pub(super) fn read(mut file: impl Read, file_bytes: u64, path: &Path) -> Result<Self> {
         let io = |source| ModelError::Io { path: path.into(), source };
         let bad = |reason: String| ModelError::Header { path: path.into(), reason };
-        let mut file = File::open(path).map_err(io)?;
-        let file_bytes = file.metadata().map_err(io)?.len();
         if file_bytes < 8 {
             return Err(bad(format!("the file has {file_bytes} bytes, the length alone takes 8")));
         }

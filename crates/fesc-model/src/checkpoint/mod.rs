@@ -16,7 +16,7 @@ mod summary;
 mod write;
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use half::{bf16, f16};
@@ -51,6 +51,8 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String> {
 pub struct Checkpoint {
     directory: PathBuf,
     weights: PathBuf,
+    /// The weights where they are part of the program and no file.
+    embedded: Option<&'static [u8]>,
     config: Config,
     header: Header,
     index: Index,
@@ -72,10 +74,24 @@ impl Checkpoint {
             };
             return Err(ModelError::NoWeights { path: weights, remedy });
         }
-        let header = Header::read(&weights)?;
+        let io = |source| ModelError::Io { path: weights.clone(), source };
+        let file = File::open(&weights).map_err(io)?;
+        let bytes = file.metadata().map_err(io)?.len();
+        Self::checked(directory.into(), config, Header::read(file, bytes, &weights)?, None)
+    }
+
+    /// The same for a checkpoint that is part of the program; `name` stands for the directory in messages.
+    pub fn embedded(name: &str, config: &str, weights: &'static [u8]) -> Result<Self> {
+        let directory = PathBuf::from(name);
+        let header = Header::read(weights, weights.len() as u64, &directory.join("model.safetensors"))?;
+        Self::checked(directory, Config::from_json(config)?, header, Some(weights))
+    }
+
+    fn checked(directory: PathBuf, config: Config, header: Header, embedded: Option<&'static [u8]>) -> Result<Self> {
+        let weights = directory.join("model.safetensors");
         let index = Index::new(&config, &header)
             .map_err(|differences| ModelError::Tensors { path: weights.clone(), differences })?;
-        Ok(Self { directory: directory.into(), weights, config, header, index })
+        Ok(Self { directory, weights, embedded, config, header, index })
     }
 
     /// The checked configuration.
@@ -100,7 +116,13 @@ impl Checkpoint {
 
     /// Reads all tensors.
     pub fn load(&self) -> Result<Model> {
-        let file = File::open(&self.weights).map_err(|source| self.io(source))?;
+        match self.embedded {
+            Some(bytes) => self.load_from(Cursor::new(bytes)),
+            None => self.load_from(File::open(&self.weights).map_err(|source| self.io(source))?),
+        }
+    }
+
+    fn load_from(&self, file: impl Read + Seek) -> Result<Model> {
         let mut file = TensorFile { file, path: &self.weights, piece: Vec::new() };
         let mut take = |canonical: &str| match self.index.find(&self.header, canonical) {
             Some(stored) => file.tensor(stored),
@@ -151,13 +173,13 @@ impl Checkpoint {
 }
 
 /// Reads tensors as f32.
-struct TensorFile<'a> {
-    file: File,
+struct TensorFile<'a, F> {
+    file: F,
     path: &'a Path,
     piece: Vec<u8>,
 }
 
-impl TensorFile<'_> {
+impl<F: Read + Seek> TensorFile<'_, F> {
     fn tensor(&mut self, stored: &Stored) -> Result<Vec<f32>> {
         let io = |source| ModelError::Io { path: self.path.into(), source };
         self.file.seek(SeekFrom::Start(stored.start)).map_err(io)?;

@@ -18,6 +18,16 @@ pub fn fesc(args: &[&str]) -> Run {
     Run(output, args.join(" "))
 }
 
+/// The same with these bytes on its standard input.
+pub fn fesc_reads(args: &[&str], input: &[u8]) -> Run {
+    let mut command = Command::new(PROGRAM);
+    command.args(args).env_remove("RUST_LOG").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // A program that has read enough closes its input; that is for the test to judge by the outcome.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    Run(child.wait_with_output().unwrap(), args.join(" "))
+}
+
 impl Run {
     /// Its standard output, if it succeeded.
     pub fn ok(self) -> String {
@@ -26,19 +36,24 @@ impl Run {
         String::from_utf8(self.0.stdout).unwrap()
     }
 
-    /// It must have failed with this code, said why, and printed no result.
-    pub fn fails(self, code: i32) {
+    /// It must have failed with this code, said why (which is returned), and printed no result.
+    pub fn fails(self, code: i32) -> String {
         let errors = String::from_utf8_lossy(&self.0.stderr).into_owned();
         assert_eq!(self.0.status.code(), Some(code), "fesc {}\n{errors}", self.1);
         if !self.1.starts_with("party") {
             assert!(!errors.is_empty() && self.0.stdout.is_empty(), "fesc {}", self.1);
         }
+        errors
     }
 }
 
 /// The lines of a run with `--json`; each must have exactly these names, in this order.
 pub fn json(args: &[&str], names: &[&str]) -> Vec<Value> {
-    let text = fesc(args).ok();
+    rows(fesc(args).ok(), names)
+}
+
+/// The same for a text that was printed.
+pub fn rows(text: String, names: &[&str]) -> Vec<Value> {
     let rows: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     for (row, line) in rows.iter().zip(text.lines()) {
         assert_eq!(row.as_object().unwrap().len(), names.len(), "{line}");

@@ -1,0 +1,69 @@
+//! `fesc classify --plain`: one document, in the clear, on this machine.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::classifier::{Classifier, softmax};
+use crate::cli::ClassifyArgs;
+use crate::exit::Refusal;
+use crate::report::{Format, Report, Row};
+
+/// The longest document taken, in bytes.
+const LIMIT: u64 = fesc_model::data::LINE_LIMIT;
+
+/// Classifies a file or standard input and prints the class and all probabilities.
+pub fn run(args: &ClassifyArgs, format: Format) -> Result<()> {
+    let text = read(&args.file)?;
+    let classifier = Classifier::load(&args.model)?;
+    let encoded = classifier.encode(&text, args.length as usize)?;
+    let start = Instant::now();
+    let verdict = classifier.classify(&encoded.ids)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let name = |class: usize| classifier.label(class).map_or(Value::Null, Value::from);
+    let probabilities = softmax(&verdict.logits);
+    let mut report = Report::new(format);
+    let row = Row::new()
+        .with("label", verdict.class)
+        .with("class", name(verdict.class))
+        .with("probability", probabilities.get(verdict.class).copied())
+        .with("tokens", encoded.ids.len())
+        .with("cut", encoded.truncated())
+        .with("seconds", seconds)
+        .with("model", classifier.name.as_str())
+        .with("mode", classifier.mode())
+        .with("preset", classifier.preset())
+        .detail("document_tokens", encoded.total)
+        .detail("probabilities", probabilities.clone());
+    report.add(row)?;
+    if format == Format::Table {
+        let mut order: Vec<(usize, f64)> = probabilities.into_iter().enumerate().collect();
+        order.sort_by(|a, b| b.1.total_cmp(&a.1));
+        for (class, probability) in order {
+            let row = Row::new().with("class", name(class)).with("label", class);
+            report.add(row.with("percent", (1000.0 * probability).round() / 10.0))?;
+        }
+    }
+    report.finish()
+}
+
+/// A whole text, bounded.
+fn read(file: &Path) -> Result<String> {
+    let mut bytes = Vec::new();
+    let (source, name): (Box<dyn Read>, String) = if file.as_os_str() == "-" {
+        (Box::new(std::io::stdin().lock()), "standard input".into())
+    } else {
+        let name = file.display().to_string();
+        (Box::new(File::open(file).context(name.clone())?), name)
+    };
+    source.take(LIMIT + 1).read_to_end(&mut bytes).context(name.clone())?;
+    if bytes.len() as u64 > LIMIT {
+        let remedy = "classify a part of the document";
+        return Err(Refusal::Limit { what: "bytes of text", value: bytes.len() as u64, max: LIMIT, remedy }.into());
+    }
+    String::from_utf8(bytes).with_context(|| format!("{name} is not UTF-8 text"))
+}
