@@ -28,7 +28,7 @@ pub use checkpoint::{Checkpoint, Precision, Summary};
 pub use config::{Config, Pooling, Shape};
 pub use error::ModelError;
 pub use float::{Matrix, Model, Scan, Site, Tensor, Weights};
-pub use tokenizer::{END_OF_TEXT, Encoded, PADDING, Tokenizer};
+pub use tokenizer::{Case, END_OF_TEXT, Encoded, PADDING, Tokenizer};
 
 /// The result of this crate.
 pub type Result<T, E = ModelError> = std::result::Result<T, E>;

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use crate::{ModelError, Result};
 
-pub use train::{END_OF_TEXT, PADDING};
+pub use train::{Case, END_OF_TEXT, PADDING};
 
 /// The largest `tokenizer.json` taken, in bytes. That of GPT-NeoX has 2.5 MB.
 const TOKENIZER_LIMIT: u64 = 256 << 20;

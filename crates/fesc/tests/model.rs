@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use fesc_model::metrics::{Confusion, largest};
 use fesc_model::twin::{Calibration, Preset, Rounding, Twin};
-use fesc_model::{Checkpoint, Config, Precision, Shape, Tokenizer, Weights};
+use fesc_model::{Case, Checkpoint, Config, Precision, Shape, Tokenizer, Weights};
 use fesc_ring::Prg;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let tokenizer = Tokenizer::train((0..40).map(text), 300).unwrap();
+        let tokenizer = Tokenizer::train((0..40).map(text), 300, Case::Kept).unwrap();
         let tiny = *Config::named("tiny").unwrap().shape();
         let config = Config::new(Shape { vocab: 304, ..tiny }).unwrap();
         let config = config.with_labels(CLASSES.map(String::from).to_vec());
@@ -226,7 +226,7 @@ fn a_model_without_a_classifier_or_with_another_tokenizer_is_refused() {
     fs::copy(place.path("model/tokenizer.json"), place.path("headless/tokenizer.json")).unwrap();
     let said = fesc_reads(&["classify", "--plain", "--model", &place.text("headless")], b"tax").fails(1);
     assert!(said.contains("no classifier"), "{said}");
-    let larger = Tokenizer::train((0..4000).map(|i| format!("word{i} word{i}")), 900).unwrap();
+    let larger = Tokenizer::train((0..4000).map(|i| format!("word{i} word{i}")), 900, Case::Kept).unwrap();
     larger.save(&place.path("model/tokenizer.json")).unwrap();
     let said = fesc_reads(&["classify", "--plain", "--model", &place.text("model")], b"tax").fails(1);
     assert!(said.contains("do not belong together"), "{said}");

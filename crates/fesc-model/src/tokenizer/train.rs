@@ -1,14 +1,18 @@
 //! Training of a tokenizer: byte-level BPE as in GPT-2, by the `tokenizers` library.
 //!
 //! Ids: 0 is [`END_OF_TEXT`], 1 is [`PADDING`], 2..258 are the 256 bytes, the rest are merges, the most frequent first.
-//! Every text has an encoding and `decode(encode(x))` is `x`: no byte is unknown. Splitting into words is GPT-2's, no
-//! space is put before the first word.
+//! Every text has an encoding: no byte is unknown. `decode(encode(x))` is `x`, or `x` in lower case with
+//! [`Case::Lower`]. Splitting into words is GPT-2's, no space is put before the first word.
+//!
+//! The same texts give the same tokenizer, in whatever order they come: the library breaks ties between pairs by their
+//! ids. A test watches this, since the library does not promise it.
 //!
 //! Cost: the texts are read once; then memory and time grow with the number of different words, not of texts.
 
 use std::path::Path;
 
 use tokenizers::models::bpe::{BPE, BpeTrainer};
+use tokenizers::normalizers::utils::Lowercase;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::{
     AddedToken, DecoderWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper, TokenizerBuilder,
@@ -26,9 +30,19 @@ const SMALLEST: usize = 258;
 /// A pair must occur this often to become a token.
 const LEAST_FREQUENCY: u64 = 2;
 
+/// What becomes of capital letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Case {
+    /// They stay, and a text is given back as it was.
+    #[default]
+    Kept,
+    /// They become small ones: fewer tokens for the same words, which helps a small classifier.
+    Lower,
+}
+
 impl Tokenizer {
     /// Trains a tokenizer of at most `vocab` entries; fewer where the texts have no more pairs that occur twice.
-    pub fn train<I>(texts: I, vocab: usize) -> Result<Self>
+    pub fn train<I>(texts: I, vocab: usize, case: Case) -> Result<Self>
     where
         I: Iterator<Item: AsRef<str> + Send> + Send,
     {
@@ -41,6 +55,7 @@ impl Tokenizer {
             TokenizerBuilder::<BPE, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>::new(
             )
             .with_model(BPE::default())
+            .with_normalizer((case == Case::Lower).then(|| Lowercase.into()))
             .with_pre_tokenizer(Some(bytes.into()))
             .with_decoder(Some(bytes.into()))
             .build()
@@ -90,17 +105,31 @@ mod tests {
 
     #[test]
     fn the_same_texts_give_the_same_file_in_any_order() {
-        let mut texts = texts();
-        let first = saved(&Tokenizer::train(texts.iter(), 700).unwrap());
-        for _ in 0..8 {
-            texts.rotate_left(71);
-            assert!(saved(&Tokenizer::train(texts.iter(), 700).unwrap()) == first, "two trainings differ");
+        for case in [Case::Kept, Case::Lower] {
+            let mut texts = texts();
+            let first = saved(&Tokenizer::train(texts.iter(), 700, case).unwrap());
+            for _ in 0..8 {
+                texts.rotate_left(71);
+                assert!(saved(&Tokenizer::train(texts.iter(), 700, case).unwrap()) == first, "two trainings differ");
+            }
+        }
+    }
+
+    #[test]
+    fn lower_case_is_all_that_is_lost() {
+        let tokenizer = Tokenizer::train(texts().iter(), 300, Case::Lower).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        tokenizer.save(&dir.path().join("t")).unwrap();
+        for tokenizer in [&tokenizer, &Tokenizer::load(&dir.path().join("t")).unwrap()] {
+            let ids = |text: &str| tokenizer.encode(text, 99).unwrap().ids;
+            assert_eq!(ids("Ab v. AB \u{c9}"), ids("ab v. ab \u{e9}"));
+            assert_eq!(tokenizer.decode(&ids("Ab v.  AB \u{c9}")).unwrap(), "ab v.  ab \u{e9}");
         }
     }
 
     #[test]
     fn every_text_is_given_back() {
-        let tokenizer = Tokenizer::train(texts().iter(), 400).unwrap();
+        let tokenizer = Tokenizer::train(texts().iter(), 400, Case::Kept).unwrap();
         let all: String =
             ('\u{0}'..='\u{2ff}').chain("\u{1f9d1}\u{200d}\u{2696}\u{fe0f} \r\n\t\u{a0}".chars()).collect();
         for text in ["", " ", "  two  spaces ", "ab ab 12's <|endoftext|>", &all, "na\u{ef}ve \u{a7} 12\n\n"] {
@@ -111,20 +140,20 @@ mod tests {
 
     #[test]
     fn ids_are_where_the_manual_says() {
-        let tokenizer = Tokenizer::train(texts().iter(), 300).unwrap();
+        let tokenizer = Tokenizer::train(texts().iter(), 300, Case::Kept).unwrap();
         assert_eq!((tokenizer.id(END_OF_TEXT), tokenizer.id(PADDING), tokenizer.id("!")), (Some(0), Some(1), Some(2)));
         assert_eq!(tokenizer.rows(), 300);
         let text = "abab v. ab";
         assert!(tokenizer.encode(text, 99).unwrap().total < text.len(), "merges must shorten a text");
-        let bytes = Tokenizer::train(std::iter::empty::<&str>(), 300).unwrap();
+        let bytes = Tokenizer::train(std::iter::empty::<&str>(), 300, Case::Kept).unwrap();
         assert_eq!(bytes.rows(), 258);
         assert_eq!(bytes.encode(text, 99).unwrap().total, text.len());
-        assert!(matches!(Tokenizer::train(texts().iter(), 257), Err(ModelError::TokenizerTraining { .. })));
+        assert!(matches!(Tokenizer::train(texts().iter(), 257, Case::Kept), Err(ModelError::TokenizerTraining { .. })));
     }
 
     #[test]
     fn a_saved_tokenizer_is_loaded_the_same() {
-        let tokenizer = Tokenizer::train(texts().iter(), 350).unwrap();
+        let tokenizer = Tokenizer::train(texts().iter(), 350, Case::Kept).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tokenizer.json");
         tokenizer.save(&path).unwrap();
