@@ -1,0 +1,43 @@
+//! Training of Mamba-2 classifiers on the processor: few, fused operations in candle's graph, recipes, distillation,
+//! approximation-aware tuning.
+//!
+//! Where to look:
+//! - [`Recipe`]: everything that decides how a model is trained, as one file; [`run`](mod@run): the run itself, resumable;
+//! - [`ops`]: the fused operations with their backward passes; [`Graph`]: the model made of them;
+//! - [`forms`]: the nonlinearities, exact or as the protocols approximate them;
+//! - [`initial_weights`], [`student`], [`ppmi`]: where weights come from; [`calibrate`]: buckets of the norms;
+//! - [`evaluate`](fn@evaluate): loss and accuracy.
+//!
+//! The model is [`fesc_model::Model`]'s to rounding (a test holds the logits to 1e-4), and weights come and go as
+//! [`fesc_model::Weights`].
+//!
+//! Reproducible: the same recipe, data and number of workers give the same weights, bit for bit, on one machine,
+//! interrupted or not. Not guaranteed: the same bits on another processor (vector widths change the order of sums).
+//! Nothing here is secret-safe: it runs where the data may be seen.
+#![forbid(unsafe_code)]
+
+pub mod data;
+mod error;
+mod evaluate;
+pub mod forms;
+mod graph;
+mod init;
+pub mod loss;
+pub mod ops;
+pub mod optimiser;
+mod parameters;
+pub mod ppmi;
+pub mod recipe;
+pub mod run;
+mod state;
+mod worker;
+
+pub use data::Document;
+pub use error::{Result, TrainError};
+pub use evaluate::{CALIBRATION_DOCUMENTS, Score, calibrate, evaluate, score};
+pub use forms::{FormSet, Forms};
+pub use graph::{Graph, Packed};
+pub use init::{initial_weights, student};
+pub use parameters::{Kind, Parameter, Parameters};
+pub use recipe::Recipe;
+pub use run::{Control, Event, Inputs, Outcome, run};
