@@ -63,7 +63,8 @@ impl Calibration {
                 Some(all) => all.merge(&one)?,
             }
         }
-        let all = all.ok_or_else(|| bad("it was made from no document"))?;
+        let mut all = all.ok_or_else(|| bad("it was made from no document"))?;
+        all.tidy();
         all.check(config)?;
         Ok(all)
     }
@@ -103,6 +104,19 @@ impl Calibration {
         Ok(())
     }
 
+    /// Rounds to f32. JSON gives back an f64 to its last bit only; scales must not depend on whether a calibration was saved.
+    fn tidy(&mut self) {
+        let round = |v: &mut f64| *v = f64::from(*v as f32);
+        for layer in &mut self.layers {
+            layer.magnitudes().into_iter().for_each(round);
+            [&mut layer.norm.mean_square, &mut layer.gated.mean_square, &mut layer.step]
+                .into_iter()
+                .for_each(|span| [&mut span.min, &mut span.max].into_iter().for_each(round));
+        }
+        let last = &mut self.last;
+        [&mut last.input, &mut last.mean_square.min, &mut last.mean_square.max].into_iter().for_each(round);
+    }
+
     /// Holds the numbers to being those of a model of this shape.
     pub(super) fn check(&self, shape: &Shape) -> Result<()> {
         if self.version != VERSION {
@@ -131,7 +145,10 @@ impl Calibration {
             return Err(TwinError::NoCalibration { path }.into());
         }
         let text = crate::checkpoint::read_text(&path, LIMIT)?;
-        serde_json::from_str(&text).map_err(|e| ModelError::Json { path, reason: e.to_string() })
+        let mut read: Self =
+            serde_json::from_str(&text).map_err(|e| ModelError::Json { path, reason: e.to_string() })?;
+        read.tidy();
+        Ok(read)
     }
 
     /// Writes `calibration.json` into a checkpoint directory.
@@ -140,5 +157,54 @@ impl Calibration {
         let reason = |e: serde_json::Error| ModelError::Json { path: path.clone(), reason: e.to_string() };
         let text = serde_json::to_string_pretty(self).map_err(reason)?;
         fs::write(&path, text + "\n").map_err(|source| ModelError::Io { path, source })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+    use crate::{Config, Weights};
+    use fesc_ring::Prg;
+
+    fn model(name: &str) -> Model {
+        let config = Config::named(name).unwrap();
+        let weights = Weights::random(&config, Some(3), &mut Prg::from_seed([1; 16]));
+        Model::new(config, weights).unwrap()
+    }
+
+    #[test]
+    fn merging_is_collecting_together() {
+        let model = model("tiny");
+        let documents: [Vec<u32>; 2] = [(0..200).collect(), (7..90).rev().collect()];
+        let together = Calibration::collect(&model, &documents).unwrap();
+        let mut merged = Calibration::collect(&model, &documents[..1]).unwrap();
+        merged.merge(&Calibration::collect(&model, &documents[1..]).unwrap()).unwrap();
+        assert_eq!(merged, together);
+        assert_eq!((together.documents, together.tokens), (2, 283));
+        let error = Calibration::collect(&model, [[0u32; 0]; 0]).unwrap_err().to_string();
+        assert!(error.contains("no document"), "{error}");
+    }
+
+    #[test]
+    fn files_come_back_and_bad_ones_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = Calibration::load(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("calibration.json is missing") && error.contains("Calibration::collect"), "{error}");
+        let model = model("tiny");
+        let made = Calibration::collect(&model, [[1u32, 2, 3, 4]]).unwrap();
+        made.save(directory.path()).unwrap();
+        let mut read = Calibration::load(directory.path()).unwrap();
+        assert_eq!(read, made);
+        read.check(model.config()).unwrap();
+        read.layers[1].state = f64::INFINITY;
+        assert!(read.check(model.config()).unwrap_err().to_string().contains("layer 1"));
+        read.layers.pop();
+        assert!(read.check(model.config()).unwrap_err().to_string().contains("another shape"));
+        assert!(made.clone().merge(&read).is_err());
+        for text in ["{}", "[1", "{\"version\": 9}"] {
+            fs::write(directory.path().join(FILE), text).unwrap();
+            assert!(matches!(Calibration::load(directory.path()), Err(ModelError::Json { .. })), "{text}");
+        }
     }
 }

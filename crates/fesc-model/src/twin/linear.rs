@@ -88,3 +88,50 @@ impl Conv {
         Ok(out)
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::super::rounding::Rounding;
+    use super::*;
+    use fesc_ring::Prg;
+
+    /// Both widths give the integer product; a sum that no width holds is refused.
+    #[test]
+    fn products_are_exact() {
+        let mut nearest = Rounding::nearest();
+        let mut run = Run::new(48, true, &mut nearest);
+        for size in [1i64 << 20, 1 << 28] {
+            let linear = Linear::new(2, 3, vec![size, -3, 5, 7 * size, -size, -size]);
+            let y = linear.run(&mut run, &mut [size, 11, -size, 4]).unwrap();
+            let s = i128::from(size);
+            let want = [s * s - 33, 5 * s + 77 * s, -s * s - 11 * s, -s * s - 12, -5 * s + 28 * s, s * s - 4 * s];
+            assert_eq!(y.iter().map(|&v| i128::from(v)).collect::<Vec<_>>(), want);
+        }
+        let huge = Linear::new(1, 1, vec![1 << 40]);
+        let error = huge.run(&mut run, &mut [1 << 40]).unwrap_err().to_string();
+        assert!(error.contains("accumulator of a linear layer"), "{error}");
+    }
+
+    /// RLWE noise enters where the design says, and only in the fast plan.
+    #[test]
+    fn noise_is_on_the_inputs() {
+        let linear = Linear::new(1, 1, vec![1000]);
+        for (rlwe, low, high) in [(true, 3000.0, 3400.0), (false, 0.0, 0.0)] {
+            let mut noisy = Rounding::noisy(Prg::from_seed([2; 16]));
+            let y = linear.run(&mut Run::new(48, rlwe, &mut noisy), &mut vec![0; 20_000]).unwrap();
+            let deviation = (y.iter().map(|&v| (v as f64).powi(2)).sum::<f64>() / 20_000.0).sqrt();
+            assert!((low..=high).contains(&deviation), "{deviation}");
+        }
+    }
+
+    #[test]
+    fn convolution_looks_back() {
+        let mut nearest = Rounding::nearest();
+        let mut run = Run::new(48, true, &mut nearest);
+        let conv = Conv { channels: 1, taps: vec![vec![100], vec![10], vec![1]], bias: vec![5] };
+        // Column 1 of two.
+        let x = [0, 1, 0, 2, 0, 3, 0, 4];
+        assert_eq!(conv.run(&mut run, &x, 2, 1).unwrap(), [105, 215, 326, 437]);
+    }
+}

@@ -51,7 +51,7 @@ pub enum ExpForm {
     Coarse,
     /// Linear pieces, sixteen thresholds, error 0.001.
     Fine,
-    /// `(1 + y + y^2/2)^16`, error 0.0013, exact at 0 and never above 1.
+    /// `(1 + y + y^2/2)^16`, error 0.00103, exact at 0 and never above 1.
     Power,
 }
 

@@ -17,7 +17,7 @@ const ROWS: usize = 32;
 
 macro_rules! quantities {
     ($($name:ident, $text:literal, $remedy:ident;)*) => {
-        /// Everything that is held to a range.
+        /// Everything that is held to a range, in the order of computation: an error names the first that left its range.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Quantity { $(#[doc = $text] $name,)* }
@@ -28,6 +28,12 @@ macro_rules! quantities {
             /// The name in errors and reports.
             pub fn name(self) -> &'static str {
                 match self { $(Quantity::$name => $text,)* }
+            }
+
+            /// Whether its size is fixed by a nonlinear form and not by the model: then it says nothing in a report.
+            pub(super) fn is_internal(self) -> bool {
+                use Quantity::*;
+                matches!(self, RootStart | RootTimes | RootSquare | RootStep | ExpSquare | Square | Horner)
             }
 
             fn remedy(self) -> &'static str {
@@ -44,6 +50,7 @@ const LONG: &str = "the document is longer than the exponent's range allows: spl
 quantities! {
     Embedding, "embedding", RING;
     NormInput, "residual stream", CALIBRATE;
+    Square, "square of one value", RING;
     SumOfSquares, "sum of squares of a norm", CALIBRATE;
     Variance, "variance of a norm", CALIBRATE;
     RootStart, "start of an inverse square root", RING;
@@ -58,10 +65,14 @@ quantities! {
     ConvForm, "input of the convolution's SiLU", CALIBRATE;
     Step, "time step dt", CALIBRATE;
     StepForm, "input of softplus", CALIBRATE;
-    Decay, "A Delta", CALIBRATE;
+    Decay, "A Delta", RING;
     DecaySum, "cumulative sum of A Delta", LONG;
     ExpInput, "input of exp", LONG;
     ExpSquare, "square inside exp", RING;
+    Horner, "polynomial", RING;
+    DeltaX, "Delta x", RING;
+    Skip, "D x", RING;
+    Update, "Delta x B", RING;
     ExpDelta, "exp times Delta", CALIBRATE;
     Lower, "decay matrix Lt", CALIBRATE;
     Score, "C B^T", CALIBRATE;
@@ -70,17 +81,12 @@ quantities! {
     ChunkState, "chunk state B^T (col o X)", CALIBRATE;
     State, "state H", CALIBRATE;
     Carried, "C H", CALIBRATE;
+    Contract, "h C", RING;
     Scanned, "scan output y", CALIBRATE;
     Gated, "gated output", CALIBRATE;
     Residual, "output of a block", CALIBRATE;
     Pooled, "pooled state", RING;
     Logit, "logit", RING;
-    Square, "square of one value", RING;
-    DeltaX, "Delta x", RING;
-    Update, "Delta x B", RING;
-    Contract, "h C", RING;
-    Skip, "D x", RING;
-    Horner, "polynomial", RING;
 }
 
 /// The extremes of one quantity in one stage.

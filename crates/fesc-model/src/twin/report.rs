@@ -67,7 +67,8 @@ pub struct Report {
     pub float_class: usize,
     /// The twin's.
     pub twin_class: usize,
-    /// The quantities that came closest to the end of their range, closest first.
+    /// The quantities that came closest to the end of their range, closest first; what a nonlinear form fixes by itself is
+    /// not among them.
     pub closest: Vec<Margin>,
 }
 
@@ -101,6 +102,7 @@ impl Twin {
         })?;
         let float = model.class_logits(&model.pool(&states, ids.len())?)?;
         let float_class = float.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(i, _)| i);
+        closest.retain(|m| !m.quantity.is_internal());
         closest.sort_by(|a, b| b.used.total_cmp(&a.used));
         closest.truncate(CLOSEST);
         Ok(Report {

@@ -67,6 +67,33 @@ impl Twin {
         self.stream(&mut run, ids, see)
     }
 
+    /// One block alone, on a residual stream that came from elsewhere: how a private run is compared layer by layer.
+    pub fn layer(&self, layer: usize, stream: &mut [i64], rounding: &mut Rounding) -> Result<()> {
+        let width = self.config.d_model;
+        let (Some(block), true) = (self.blocks.get(layer), stream.len().is_multiple_of(width)) else {
+            let (expected, found) = (self.blocks.len() * width, stream.len());
+            return Err(ModelError::WeightSize {
+                tensor: format!("residual stream of layer {layer}"),
+                expected,
+                found,
+            });
+        };
+        let mut run = self.start(rounding);
+        run.layer = layer;
+        block.run(&mut run, &self.preset, &self.config, stream, &mut |_, _, _, _| ())
+    }
+
+    /// Logits and class from the residual stream that leaves the last block.
+    pub fn finish(&self, stream: &[i64], tokens: usize, rounding: &mut Rounding) -> Result<Outcome> {
+        let mut run = self.start(rounding);
+        run.layer = self.config.layers;
+        self.head()?.run(&mut run, stream, self.config.d_model, tokens)
+    }
+
+    fn head(&self) -> Result<&Head> {
+        self.head.as_ref().ok_or(ModelError::NoHead { head: "classifier" })
+    }
+
     /// Logits and class of a document.
     pub fn classify(&self, ids: &[u32], rounding: &mut Rounding) -> Result<Outcome> {
         self.classify_padded(ids, ids.len(), rounding)
@@ -85,7 +112,7 @@ impl Twin {
         rounding: &mut Rounding,
         see: &mut dyn FnMut(Shown<'_>),
     ) -> Result<(Outcome, Vec<Margin>)> {
-        let Some(head) = &self.head else { return Err(ModelError::NoHead { head: "classifier" }) };
+        let head = self.head()?;
         let mut run = self.start(rounding);
         let stream = self.stream(&mut run, ids, see)?;
         let outcome = head.run(&mut run, &stream, self.config.d_model, tokens)?;
