@@ -11,7 +11,7 @@ use std::thread;
 
 use fesc_ring::Prg;
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
+use ndarray::{Array2, ArrayView2, Axis};
 
 use crate::data::Document;
 use crate::init::fill;
@@ -44,18 +44,15 @@ pub fn embedding(
         fill(prg, values, 1.0);
     }
     for _ in 0..ROUNDS {
-        basis = orthonormal(product(p.view(), basis.view(), workers));
-        basis = orthonormal(product(p.t(), basis.view(), workers));
+        basis = orthonormal(product(p.view(), basis.view(), workers), workers);
+        basis = orthonormal(product(p.t(), basis.view(), workers), workers);
     }
     // P Q = U S W^T: U S sqrt(1/S) are the vectors wanted, and (PQ)^T (PQ) = W S^2 W^T is small.
     let image = product(p.view(), basis.view(), workers);
-    let mut gram = Array2::<f64>::zeros((columns, columns));
-    let wide = image.mapv(f64::from);
-    general_mat_mul(1.0, &wide.t(), &wide, 0.0, &mut gram);
-    let (values, vectors) = eigen(gram);
+    let (values, vectors) = eigen(gram(&image));
     let first: Vec<usize> = (0..width).collect();
-    let mut out = Array2::<f64>::zeros((vocab, width));
-    general_mat_mul(1.0, &wide, &vectors.select(Axis(1), &first), 0.0, &mut out);
+    let vectors = vectors.select(Axis(1), &first).mapv(|v| v as f32);
+    let mut out = product(image.view(), vectors.view(), workers).mapv(f64::from);
     for (mut column, square) in out.axis_iter_mut(Axis(1)).zip(values) {
         // U sqrt(S) = (U S) / sqrt(S), S the root of the eigenvalue.
         let root = square.max(0.0).sqrt().sqrt();
@@ -114,36 +111,64 @@ fn product(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>, workers: usize) -> Ar
 }
 
 /// The same space with orthonormal columns, by Cholesky's factor of the Gram matrix, twice: once loses half the digits.
-fn orthonormal(mut y: Array2<f32>) -> Array2<f32> {
+fn orthonormal(mut y: Array2<f32>, workers: usize) -> Array2<f32> {
     for _ in 0..2 {
-        let mut wide = y.mapv(f64::from);
-        let n = wide.ncols();
-        let mut gram = Array2::<f64>::zeros((n, n));
-        general_mat_mul(1.0, &wide.t(), &wide, 0.0, &mut gram);
-        let floor = gram.diag().iter().fold(0.0f64, |m, v| m.max(*v)) * 1e-13 + f64::MIN_POSITIVE;
-        // gram = L L^T in place.
-        for j in 0..n {
-            let square: f64 = (0..j).map(|k| gram[(j, k)] * gram[(j, k)]).sum();
-            let pivot = (gram[(j, j)] - square).max(floor).sqrt();
-            gram[(j, j)] = pivot;
-            for i in j + 1..n {
-                let sum: f64 = (0..j).map(|k| gram[(i, k)] * gram[(j, k)]).sum();
-                gram[(i, j)] = (gram[(i, j)] - sum) / pivot;
-            }
-        }
-        solve(&gram, wide.view_mut());
-        y = wide.mapv(|v| v as f32);
+        let l = cholesky(gram(&y));
+        y = product(y.view(), inverse(&l).mapv(|v| v as f32).t(), workers);
     }
     y
 }
 
-/// Rows of `y` times `L^-T`.
-fn solve(l: &Array2<f64>, mut y: ArrayViewMut2<'_, f64>) {
-    for mut row in y.axis_iter_mut(Axis(0)) {
-        for j in 0..row.len() {
-            let sum: f64 = (0..j).map(|k| row[k] * l[(j, k)]).sum();
-            row[j] = (row[j] - sum) / l[(j, j)];
+/// `y^T y` in f64.
+fn gram(y: &Array2<f32>) -> Array2<f64> {
+    let mut sum = Array2::<f64>::zeros((y.ncols(), y.ncols()));
+    // In pieces, so that the copy in f64 stays small.
+    for part in y.axis_chunks_iter(Axis(0), 1024) {
+        let wide = part.mapv(f64::from);
+        general_mat_mul(1.0, &wide.t(), &wide, 1.0, &mut sum);
+    }
+    sum
+}
+
+/// `a = L L^T`; tiny pivots are lifted, so that a space of fewer dimensions gives no division by zero.
+fn cholesky(mut a: Array2<f64>) -> Array2<f64> {
+    let n = a.nrows();
+    let floor = a.diag().iter().fold(0.0f64, |m, v| m.max(*v)) * 1e-13 + f64::MIN_POSITIVE;
+    for j in 0..n {
+        let (above, mut rest) = a.view_mut().split_at(Axis(0), j + 1);
+        let head = above.row(j).to_vec();
+        let square: f64 = head[..j].iter().map(|v| v * v).sum();
+        let pivot = (head[j] - square).max(floor).sqrt();
+        for mut row in rest.axis_iter_mut(Axis(0)) {
+            let sum: f64 = row.iter().zip(&head[..j]).map(|(x, y)| x * y).sum();
+            row[j] = (row[j] - sum) / pivot;
         }
+        a[(j, j)] = pivot;
+    }
+    a
+}
+
+/// `L^-1` of a lower triangle, by rows: row i is `(e_i - sum_k<i L_ik row_k) / L_ii`.
+fn inverse(l: &Array2<f64>) -> Array2<f64> {
+    let n = l.nrows();
+    let mut out = Array2::<f64>::zeros((n, n));
+    for i in 0..n {
+        let mut row = vec![0.0; n];
+        row[i] = 1.0;
+        for k in 0..i {
+            let factor = l[(i, k)];
+            row.iter_mut().zip(out.row(k)).for_each(|(r, v)| *r -= factor * v);
+        }
+        out.row_mut(i).iter_mut().zip(row).for_each(|(o, r)| *o = r / l[(i, i)]);
+    }
+    out
+}
+
+/// Rows p < q become `c p - s q` and `s p + c q`.
+fn rotate(a: &mut Array2<f64>, p: usize, q: usize, c: f64, s: f64) {
+    let (mut above, mut below) = a.view_mut().split_at(Axis(0), q);
+    for (x, y) in above.row_mut(p).iter_mut().zip(below.row_mut(0)) {
+        (*x, *y) = (c * *x - s * *y, s * *x + c * *y);
     }
 }
 
@@ -166,23 +191,23 @@ fn eigen(mut a: Array2<f64>) -> (Vec<f64>, Array2<f64>) {
                 let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
                 let c = 1.0 / (t * t + 1.0).sqrt();
                 let s = t * c;
-                for k in 0..n {
-                    let (x, y) = (a[(k, p)], a[(k, q)]);
-                    (a[(k, p)], a[(k, q)]) = (c * x - s * y, s * x + c * y);
+                rotate(&mut a, p, q, c, s);
+                // The columns are the rows' mirror; only the crossing entries turn twice.
+                let (pp, pq, qp, qq) = (a[(p, p)], a[(p, q)], a[(q, p)], a[(q, q)]);
+                (a[(p, p)], a[(p, q)]) = (c * pp - s * pq, 0.0);
+                (a[(q, p)], a[(q, q)]) = (0.0, s * qp + c * qq);
+                for k in (0..n).filter(|k| *k != p && *k != q) {
+                    a[(k, p)] = a[(p, k)];
+                    a[(k, q)] = a[(q, k)];
                 }
-                for k in 0..n {
-                    let (x, y) = (a[(p, k)], a[(q, k)]);
-                    (a[(p, k)], a[(q, k)]) = (c * x - s * y, s * x + c * y);
-                    let (x, y) = (v[(k, p)], v[(k, q)]);
-                    (v[(k, p)], v[(k, q)]) = (c * x - s * y, s * x + c * y);
-                }
+                rotate(&mut v, p, q, c, s);
             }
         }
     }
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&i, &j| a[(j, j)].total_cmp(&a[(i, i)]));
     let values = order.iter().map(|&i| a[(i, i)]).collect();
-    (values, v.select(Axis(1), &order))
+    (values, v.select(Axis(0), &order).reversed_axes())
 }
 
 #[cfg(test)]

@@ -141,6 +141,8 @@ struct Run<'a> {
     inputs: &'a Inputs<'a>,
     directory: &'a Path,
     state: State,
+    /// The teacher runs on the workers' own threads: fesc-model's forward pass would start a pool inside each.
+    teacher: Option<Graph>,
     log: File,
     started: Instant,
     before: f64,
@@ -202,11 +204,22 @@ pub fn run(
         };
         State { position, moments: Moments::new(&parameters), parameters, average: None }
     };
+    let teacher = match inputs.teacher.filter(|_| recipe.needs_teacher()) {
+        None => None,
+        Some(model) => {
+            let teacher = Parameters::new(model.config(), model.weights().clone())?;
+            if teacher.classes() != state.parameters.classes() || model.config().vocab < inputs.config.vocab {
+                let reason = "the teacher has other classes or a smaller vocabulary than the student".into();
+                return Err(TrainError::Data { set: "training", reason });
+            }
+            Some(Graph::evaluation(model.config(), &teacher, &teacher.values(), Arc::new(Forms::exact()))?)
+        }
+    };
     let log_path = directory.join("log.jsonl");
     let log = OpenOptions::new().create(true).append(true).open(&log_path);
     let log = log.map_err(|source| TrainError::Io { path: log_path, source })?;
     let (now, before) = (Instant::now(), state.position.seconds);
-    Run { recipe, inputs, directory, state, log, started: now, before, saved: now }.all(see)
+    Run { recipe, inputs, directory, state, teacher, log, started: now, before, saved: now }.all(see)
 }
 
 impl Run<'_> {
@@ -360,7 +373,7 @@ impl Run<'_> {
         let task = Task {
             objective: stage.objective,
             smoothing: stage.label_smoothing,
-            teacher: self.inputs.teacher,
+            teacher: self.teacher.as_ref(),
             dropout: &dropout,
         };
         let graph = Graph::training(&self.inputs.config, &self.state.parameters, forms.clone())?;

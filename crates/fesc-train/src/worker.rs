@@ -6,12 +6,10 @@
 use std::thread;
 
 use candle_core::{Device, Tensor};
-use fesc_model::Model;
 
 use crate::data::{Example, shares};
 use crate::graph::{Graph, Packed};
 use crate::loss::{self, Teaching};
-use crate::ops::with_values;
 use crate::recipe::Objective;
 use crate::{Result, TrainError};
 
@@ -28,7 +26,8 @@ pub(crate) struct Step {
 pub(crate) struct Task<'a> {
     pub(crate) objective: Objective,
     pub(crate) smoothing: f64,
-    pub(crate) teacher: Option<&'a Model>,
+    /// The teacher as a graph without gradients, all forms exact.
+    pub(crate) teacher: Option<&'a Graph>,
     /// Factors of the pooled vector, one row of `d_model` per document of the batch; empty is none.
     pub(crate) dropout: &'a [f32],
 }
@@ -58,30 +57,22 @@ fn one(graph: &Graph, batch: &[Example], share: &[usize], task: Task<'_>) -> Res
         0 => None,
         width => Some(rows(task.dropout, width, share)?),
     };
-    let logits = graph.logits(&packed, dropout.as_ref())?;
     let answers = match (task.objective, task.teacher) {
         (Objective::Task, _) => None,
         (Objective::Distill { .. }, None) => {
             return Err(TrainError::Data { set: "training", reason: "distillation needs a teacher".into() });
         }
         (Objective::Distill { .. }, Some(teacher)) => {
-            let answers = share.iter().map(|&i| teacher.classify(&batch[i].whole)).collect::<Result<Vec<_>, _>>()?;
-            Some(Tensor::from_vec(answers.concat(), logits.shape(), &Device::Cpu)?)
+            Some(teacher.logits(&Packed::new(share.iter().map(|&i| batch[i].whole.as_slice())), None)?)
         }
     };
     let teaching = match (task.objective, &answers) {
         (Objective::Distill { temperature, lambda }, Some(logits)) => Some(Teaching { logits, temperature, lambda }),
         _ => None,
     };
-    let loss = (loss::total(&logits, &labels, task.smoothing, teaching)? / batch.len() as f64)?;
-    let gradients = loss.backward()?;
-    let of = |leaf: &Tensor| match gradients.get(leaf) {
-        Some(gradient) => with_values(&gradient.contiguous()?, |values| Ok(values.to_vec())),
-        // It took no part.
-        None => Ok(Vec::new()),
-    };
-    let gradients = graph.leaves().iter().map(of).collect::<Result<_, _>>()?;
-    Ok(Step { loss: f64::from(loss.to_scalar::<f32>()?), gradients })
+    let loss = |logits: &Tensor| Ok((loss::total(logits, &labels, task.smoothing, teaching)? / batch.len() as f64)?);
+    let (loss, gradients) = graph.gradients(&packed, dropout.as_ref(), loss)?;
+    Ok(Step { loss, gradients })
 }
 
 /// Loss and gradients of a batch on `workers` threads.

@@ -6,8 +6,10 @@ use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
 use super::{tensor, values, with_values, wrong};
 
-struct Embed {
-    ids: Arc<[u32]>,
+/// The operation.
+pub struct Embed {
+    /// The tokens.
+    pub ids: Arc<[u32]>,
 }
 
 fn width(dims: &[usize]) -> Result<usize> {

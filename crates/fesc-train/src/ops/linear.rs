@@ -9,7 +9,8 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 
 use super::{tensor, values, with_values, wrong};
 
-struct Linear;
+/// The operation.
+pub struct Linear;
 
 fn view(data: &[f32], rows: usize, cols: usize) -> Result<ArrayView2<'_, f32>> {
     ArrayView2::from_shape((rows, cols), data).map_err(|_| wrong("a matrix of the wrong size"))

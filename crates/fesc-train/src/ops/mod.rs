@@ -4,6 +4,7 @@
 //! look along a document know where each begins ([`Layout`]). There is no padding, so that a short document costs what it
 //! is. Every operation takes contiguous f32 tensors.
 
+pub mod add;
 pub mod embed;
 pub mod linear;
 pub mod mixer;

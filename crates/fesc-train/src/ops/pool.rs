@@ -7,9 +7,12 @@ use fesc_model::Pooling;
 
 use super::{Layout, sized, tensor, values, with_values, wrong};
 
-struct Pool {
-    layout: Arc<Layout>,
-    pooling: Pooling,
+/// The operation.
+pub struct Pool {
+    /// The documents; none may be empty.
+    pub layout: Arc<Layout>,
+    /// What of each is taken.
+    pub pooling: Pooling,
 }
 
 impl Pool {
