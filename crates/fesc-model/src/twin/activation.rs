@@ -117,8 +117,8 @@ pub(super) fn minimax_exp(local: &mut Local, form: &MinimaxExpFixed, z: i64) -> 
 pub(super) enum Steps {
     /// Softplus with the clamp's thresholds, one per head.
     Fast { softplus: FixedPiecewise, rates: Vec<i64>, thresholds: Vec<Option<i64>> },
-    /// MoSoft, and A at F bits.
-    Paper { softplus: EvenFixed, rates: Vec<i64>, frac: u32 },
+    /// MoSoft, A at F bits, and the limits of Delta (two more comparisons and a mux where there are any).
+    Paper { softplus: EvenFixed, rates: Vec<i64>, frac: u32, limit: (i64, i64) },
 }
 
 impl Steps {
@@ -127,21 +127,30 @@ impl Steps {
         let form = |source: ApproxError| TwinError::Form { layer, what: "softplus", source };
         let softplus = limited_softplus(limit).map_err(form)?;
         let unit = f64::from(STEP - softplus.cmp_shift()).exp2();
-        let (_, last) = softplus.input_range_int();
+        // No input reaches `never`, every input reaches `always`.
+        let (first, last) = softplus.input_range_int();
+        let (always, never) = ((first >> softplus.cmp_shift()) - 1, (last >> softplus.cmp_shift()) + 2);
         let threshold = |&rate: &i64| {
             let delta = CLAMP as f64 / (rate as f64 * (-f64::from(RATE)).exp2());
-            // The inverse of softplus; a head that needs no clamp gets a threshold that no input reaches.
-            let at = if delta > 30.0 { delta } else { delta.exp_m1().ln() };
-            let at = (at * unit + 0.5).round().min((last >> softplus.cmp_shift()) as f64 + 2.0);
-            preset.clamp.then_some(at as i64)
+            let at = match delta {
+                // A limited Delta may never, or always, be beyond the clamp.
+                d if d > f64::from(limit.1) => never,
+                d if d <= f64::from(limit.0) => always,
+                d => ((inverse_softplus(d) * unit + 0.5).round() as i64).clamp(always, never),
+            };
+            preset.clamp.then_some(at)
         };
         let thresholds = rates.iter().map(threshold).collect();
         Ok(Self::Fast { softplus, rates, thresholds })
     }
 
     /// The paper's.
-    pub(super) fn paper(layer: usize, preset: &Preset, rates: Vec<i64>) -> Result<Self> {
-        Ok(Self::Paper { softplus: even(layer, Residual::Softplus)?, rates, frac: preset.frac })
+    pub(super) fn paper(layer: usize, preset: &Preset, rates: Vec<i64>, limit: (f32, f32)) -> Result<Self> {
+        let frac = preset.frac;
+        // Infinity saturates.
+        let int = |v: f32| (f64::from(v) * f64::from(frac).exp2()).round() as i64;
+        let limit = (int(limit.0), int(limit.1));
+        Ok(Self::Paper { softplus: even(layer, Residual::Softplus)?, rates, frac, limit })
     }
 
     /// Delta and z of a head from its dt (bias included).
@@ -166,12 +175,19 @@ impl Steps {
                 }
                 (delta, -local.round(Q::Decay, product, DELTA + RATE, DECAY))
             }
-            Self::Paper { softplus, rates, frac } => {
+            Self::Paper { softplus, rates, frac, limit: (low, high) } => {
+                // MoSoft may be a little below 0 inside its interval.
                 let delta = even_residual(local, softplus, Q::StepForm, v);
+                let delta = if *low > 0 { delta.max(*low) } else { delta }.min(*high);
                 (delta, -local.round(Q::Decay, delta.saturating_mul(rates[head]), 2 * frac, *frac))
             }
         }
     }
+}
+
+/// `ln(e^delta - 1)`.
+fn inverse_softplus(delta: f64) -> f64 {
+    if delta > 30.0 { delta } else { delta.exp_m1().ln() }
 }
 
 /// Softplus on 14 bits, its ends cut to a constant where Delta is limited.
@@ -180,9 +196,8 @@ fn limited_softplus((low, high): (f32, f32)) -> std::result::Result<FixedPiecewi
     let plan = Plan { cmp_bits: softplus::PLAN.cmp_bits + 1, ..softplus::PLAN };
     let (mut taus, mut pieces) = (table.thresholds_int(), table.pieces_int().to_vec());
     let unit = plan.unit();
-    let inverse = |delta: f64| if delta > 30.0 { delta } else { delta.exp_m1().ln() };
     let constant = |delta: f64| [(delta * f64::from(plan.sum_frac).exp2()).round() as i64, 0, 0];
-    let tau = |delta: f64| (inverse(delta) / unit + 0.5).round();
+    let tau = |delta: f64| (inverse_softplus(delta) / unit + 0.5).round();
     let lowest = functions::softplus(-16.0);
     if f64::from(low) > lowest {
         let cut = tau(low.into()) as i64;
@@ -245,6 +260,26 @@ mod tests {
             if x <= 0 {
                 let got = minimax_exp(&mut local, &exp, x);
                 assert!(all(5, &|c| exp.eval(ring.from_signed(x), c)).contains(&got), "{x}");
+            }
+        }
+        run.settle(vec![local]).unwrap();
+    }
+
+    /// A limited Delta moves the clamp: it fires exactly where A times the limited Delta is beyond 16.
+    #[test]
+    fn clamp_knows_the_limits() {
+        let mut nearest = Rounding::nearest();
+        let mut run = Run::new(48, true, &mut nearest);
+        let mut local = run.local();
+        let rates = vec![50 << RATE, 200 << RATE, 30_000 << RATE];
+        let steps = Steps::fast(0, &Preset::FAST, rates, (0.001, 0.1)).unwrap();
+        for v in (-30 * 4096..30 * 4096).step_by(331) {
+            let delta = functions::softplus(v as f64 / 4096.0).clamp(0.001, 0.1);
+            for (head, rate) in [50.0, 200.0, 30_000.0].into_iter().enumerate() {
+                let (_, z) = steps.eval(&mut local, head, v);
+                let (got, want) = (z as f64 / f64::from(DECAY).exp2(), -(rate * delta).min(16.0));
+                // Around the threshold the comparison's unit decides: 0.8 percent, and softplus itself has 0.3.
+                assert!((got / want - 1.0).abs() < 0.02, "A = {rate}, dt = {v}: {got} {want}");
             }
         }
         run.settle(vec![local]).unwrap();

@@ -7,28 +7,29 @@
 //! | stage | computes | from, to | range |
 //! |---|---|---|---|
 //! | embedding | row of the table | 30, F | 2^16 |
-//! | norm ([`norm`]) | u, sum of squares, v | F, s.norm; 2 s.norm + 2e, v_frac | sum of squares 2^(46 - 2 s.norm) |
+//! | norm (`norm.rs`) | u, sum of squares, v | F, s.norm; 2 s.norm + 2e, v_frac | sum of squares 2^(46 - 2 s.norm) |
 //! | | r = rsqrt(v), two Newton steps; n = u r | s.norm + y_frac, F | v within 4 of calibration |
-//! | in_proj ([`linear`]) | n W, exact | F + s.*_weight | |
+//! | in_proj (`linear.rs`) | n W, exact | F + s.*_weight | |
 //! | z | | F + s.gate_weight, F | |
 //! | x, B, C | convolution folded in, bias added | F + s.conv_weight + s.conv_tap, F | 2^8 at 38 bits |
 //! | | SiLU | F, x: s.x, B and C: s.bc | 122 |
 //! | dt | bias added | F + s.step_weight, 12 | |
 //! | Delta | softplus, 14 bit comparison | 12, 22 | -70 to 50 |
 //! | A Delta | server's A at 18 bits; -16 where dt is at or above the server's threshold | 40, 22 | 17.1 |
-//! | scan ([`scan`]) | six steps, block dual form | y at s.scanned | |
+//! | scan (`scan.rs`) | six steps, block dual form | y at s.scanned | |
 //! | gate | y SiLU(z) | s.scanned + F, s.gated | |
 //! | gated norm | by group, as above | s.gated, F | |
 //! | out_proj | n W, exact; added to u | F + s.out_weight, F | |
 //!
-//! then the final norm per token, pooling by a client-secret selection vector, the exact head, arg-max ([`head`]).
-//! The paper preset is the same list at l = 44 and 19 bits everywhere, with the paper's forms ([`norm`], [`activation`]) and the
-//! recurrence token by token ([`recurrence`]).
+//! then the final norm per token, pooling by a client-secret selection vector, the exact head, arg-max (`head.rs`).
+//! The paper preset is the same list at l = 44 and 19 bits everywhere, with the paper's forms (`norm.rs`, `activation.rs`) and the
+//! recurrence token by token (`recurrence.rs`).
 //!
 //! How a private result differs from the twin ([`Rounding::nearest`]): every `round` gives the same integer or its neighbour, and
-//! RLWE adds noise of deviation 3.2 to the inputs of linear layers. No bound for a whole layer follows from single ulps without
-//! assumptions about the weights, so it is measured: `tests/twin_jitter.rs` states it in ulps of the residual stream, and
-//! [`Rounding::noisy`] measures it for any model.
+//! RLWE adds noise of deviation 3.2 to the inputs of linear layers; inside a zone of chance a piecewise form may take either piece. No bound for
+//! a whole layer follows from single ulps without assumptions about the weights, so it is measured: `tests/spread.rs` states it in ulps by stage
+//! and by block, [`Rounding::noisy`] measures it for any model, and [`Twin::layer`] computes one block from a private input, so that a
+//! comparison does not carry the spread of one layer into the next.
 //!
 //! Cost: the products of the float model, in 52 or 64 bit integers. Memory does not grow with layers.
 //!

@@ -92,7 +92,7 @@ pub(super) fn scan_parts(
         }
         Kind::Paper => {
             let f = preset.frac;
-            (Steps::paper(layer, preset, a(f)?)?, Scan::Sequential(Sequential::new(layer, f, d(f)?)?))
+            (Steps::paper(layer, preset, a(f)?, limit)?, Scan::Sequential(Sequential::new(layer, f, d(f)?)?))
         }
     })
 }

@@ -24,7 +24,7 @@ pub struct Rounding(Rule);
 
 enum Rule {
     Nearest,
-    Jitter { prg: Prg, noise: bool },
+    Jitter { prg: Box<Prg>, noise: bool },
 }
 
 impl fmt::Debug for Rounding {
@@ -45,12 +45,12 @@ impl Rounding {
 
     /// Random carries, as the protocol has them.
     pub fn jitter(prg: Prg) -> Self {
-        Self(Rule::Jitter { prg, noise: false })
+        Self(Rule::Jitter { prg: Box::new(prg), noise: false })
     }
 
     /// Random carries, and the noise of the linear layers and of the embedding.
     pub fn noisy(prg: Prg) -> Self {
-        Self(Rule::Jitter { prg, noise: true })
+        Self(Rule::Jitter { prg: Box::new(prg), noise: true })
     }
 
     /// Carries for one task.
