@@ -1,5 +1,7 @@
 //! The command line. The help texts are the manual: what a command does, an example, what is printed.
 
+mod model;
+
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -9,6 +11,8 @@ use fesc_net::Profile;
 use fesc_ring::cpu;
 
 use crate::bench::mpc::Op;
+
+pub use model::{CalibrateArgs, ClassifyArgs, EvalArgs, ModelArgs, PresetChoice, TrainArgs};
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let available: Vec<&str> = cpu::Path::available().map(cpu::Path::name).collect();
@@ -92,6 +96,19 @@ pub enum Command {
     ///
     /// Example: fesc eval --data test.jsonl.zst --length 512,2048 --twin --json
     Eval(EvalArgs),
+    /// Train a classifier of documents.
+    ///
+    /// DATA has train.jsonl and validation.jsonl (or .jsonl.zst): one JSON object a line with label (0, 1, ...) and text.
+    /// The recipe is a JSON file: shape, seed, tokenizer, stages. A tokenizer is trained on the texts unless one is given.
+    /// OUT becomes a model that `classify`, `eval` and `inspect` read: the checkpoint with the smallest validation loss of the last
+    /// stage, its tokenizer, and calibration.json for the fixed-point twin. An interrupted run goes on with --resume and ends with
+    /// the same weights.
+    ///
+    /// Prints a table of validations (with --json every event, as in OUT/training/log.jsonl) and at the end model,
+    /// validation_loss, seconds, documents, vocabulary, calibrated_on.
+    ///
+    /// Example: fesc train --recipe recipes/scotus.json --data scotus --out my-model
+    Train(TrainArgs),
     /// Find the ranges that the fixed-point twin of a model needs.
     ///
     /// Runs the float model over documents (JSONL or its zst, labels are not used) and writes calibration.json into the
@@ -162,80 +179,6 @@ pub enum Bench {
 pub struct InspectArgs {
     /// The checkpoint's directory.
     pub directory: PathBuf,
-}
-
-/// Which model, and how it is computed.
-#[derive(Debug, Args)]
-pub struct ModelArgs {
-    /// The model's directory (config.json, model.safetensors, tokenizer.json); the shipped model unless told.
-    #[arg(long, value_name = "DIR")]
-    pub model: Option<PathBuf>,
-    /// Compute in fixed point as the private protocol does; a DIR needs a calibration.json (see `fesc calibrate`).
-    #[arg(long)]
-    pub twin: bool,
-    /// Which fixed-point forms: `fast` unless told.
-    #[arg(long, value_enum, requires = "twin")]
-    pub preset: Option<PresetChoice>,
-}
-
-/// A preset of the twin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PresetChoice {
-    /// Ours: 48-bit ring, 16 fractional bits, piecewise forms.
-    Fast,
-    /// The paper's: 44-bit ring, 19 fractional bits, its polynomials.
-    Paper,
-}
-
-/// Options of `classify`.
-#[derive(Debug, Args)]
-pub struct ClassifyArgs {
-    /// The text; - is standard input.
-    #[arg(default_value = "-")]
-    pub file: PathBuf,
-    /// Run in the clear on this machine: nothing is hidden from anyone who can see it.
-    #[arg(long, required = true)]
-    pub plain: bool,
-    /// Tokens that are looked at.
-    #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    pub length: u32,
-    /// The model.
-    #[command(flatten)]
-    pub model: ModelArgs,
-}
-
-/// Options of `eval`.
-#[derive(Debug, Args)]
-pub struct EvalArgs {
-    /// Labelled documents.
-    #[arg(long, value_name = "FILE")]
-    pub data: PathBuf,
-    /// Tokens that are looked at; several lengths are separated by commas.
-    #[arg(long, value_name = "L", required = true, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    pub length: Vec<u32>,
-    /// Look at the first N documents only.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub limit: Option<u32>,
-    /// The model.
-    #[command(flatten)]
-    pub model: ModelArgs,
-}
-
-/// Options of `calibrate`.
-#[derive(Debug, Args)]
-pub struct CalibrateArgs {
-    /// The model's directory; calibration.json is written there.
-    #[arg(long, value_name = "DIR")]
-    pub model: PathBuf,
-    /// Documents like those that will be classified.
-    #[arg(long, value_name = "FILE")]
-    pub data: PathBuf,
-    /// Tokens of each document.
-    #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    pub length: u32,
-    /// Documents.
-    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
-    pub limit: u32,
 }
 
 /// Options of `keygen`.

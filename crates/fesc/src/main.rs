@@ -17,6 +17,7 @@ mod keygen;
 mod parties;
 mod progress;
 mod report;
+mod train;
 mod usage;
 
 use std::io::IsTerminal;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args.directory, format),
         Command::Classify(args) => classify::run(args, format),
         Command::Eval(args) => eval::run(args, format),
+        Command::Train(args) => train::run(args, format),
         Command::Calibrate(args) => calibrate::run(args, format),
         Command::Keygen(args) => keygen::run(&args.out, format),
         Command::Bench(Bench::Gemm(args)) => bench::gemm::run(args, format),
