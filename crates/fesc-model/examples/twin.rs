@@ -1,9 +1,10 @@
 //! The twin of a random model against float: `twin [NAME] [TOKENS] [fast|paper]`. Prints the report, times and memory.
+//! Besides the named shapes there is `classifier`: two layers, d_model 128, 4 heads of 64, state 32, 8,192 tokens.
 use std::fs;
 use std::time::Instant;
 
 use fesc_model::twin::{Calibration, Preset, Rounding, Twin};
-use fesc_model::{Config, Model, Weights};
+use fesc_model::{Config, Model, Shape, Weights};
 use fesc_ring::Prg;
 
 fn peak_memory() -> Option<String> {
@@ -16,7 +17,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = args.first().map_or("tiny", String::as_str);
     let tokens: u32 = args.get(1).map_or(Ok(2048), |s| s.parse())?;
     let preset = Preset::named(args.get(2).map_or("fast", String::as_str)).ok_or("the presets are fast and paper")?;
-    let config = Config::named(name).ok_or_else(|| format!("the names are {:?}", Config::NAMES))?;
+    let named = |name| Config::named(name).ok_or_else(|| format!("the names are classifier and {:?}", Config::NAMES));
+    let config = match name {
+        "classifier" => {
+            let tiny = *named("tiny")?.shape();
+            Config::new(Shape { vocab: 8192, d_model: 128, heads: 4, head_dim: 64, state: 32, ..tiny })?
+        }
+        other => named(other)?,
+    };
     let weights = Weights::random(&config, Some(13), &mut Prg::from_seed([1; 16]));
     let model = Model::new(config, weights)?;
     let vocab = model.config().vocab as u32;

@@ -3,6 +3,9 @@
 //! Not reachable by construction, and only held to it: the steps inside exp, the inverse roots and the polynomials, whose inputs are
 //! checked first.
 
+use fesc_approx::ApproxError;
+use fesc_approx::paper::nerms::NeRms;
+
 use super::super::activation::Steps;
 use super::super::exponent::Exponent;
 use super::super::norm::Norm;
@@ -126,6 +129,15 @@ fn norms() {
     data[0] = 3 << 18;
     let mut nearest = Rounding::nearest();
     assert_eq!(named(lone.run(&mut Run::new(44, false, &mut nearest), &mut data, 4096, 19)), "normed stream");
+}
+
+/// Why the paper preset's norm is computed in 48 bits.
+#[test]
+fn nerms_does_not_fit_44_bits() {
+    let form = NeRms::calibrate(0.1, 2.0, 8, 1).unwrap();
+    let fixed = |bits: u32| form.fixed(fesc_ring::Ring::new(bits).unwrap(), 19, 0, bits);
+    assert!(matches!(fixed(44), Err(ApproxError::Overflow { what: "y (3 - v y^2)", .. })), "{:?}", fixed(44));
+    assert!(fixed(48).is_ok());
 }
 
 #[test]

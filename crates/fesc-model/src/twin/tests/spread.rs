@@ -1,12 +1,13 @@
 //! How private results spread around the twin: random carries and RLWE noise.
 //!
-//! By stage, from one and the same input of a block (deviation and largest distance, in ulps of the tensor itself): see
+//! Stated for a random model with the default forms, in ulps (2^-16) of the residual stream: one block from a private input deviates from the
+//! twin by less than 64, the whole stream after block k by less than 64 k, and no value is further off than 25 deviations. By stage:
 //! `stages_by_themselves`.
 //!
-//! What is stated for whole blocks, in ulps (2^-16) of the residual stream of a random model with the default forms: the deviation after block k is below
-//! 64 k, and no value is further off than 25 deviations. The largest come from SiLU: its pieces do not meet, so that inside a zone
-//! of chance (1/32 wide at each threshold) the sharing decides between two results that differ by up to 0.05. A layer-by-layer comparison should therefore start every layer from the private input
-//! ([`Twin::layer`]), and compare deviations, not single values.
+//! Where it comes from (measured once by taking the chance out of the comparisons): carries of truncations and RLWE noise alone make 2.5 ulps
+//! per block. The other 44 come from the comparisons: pieces of a form do not meet, so that inside a zone of chance (1/32 wide at each
+//! threshold of SiLU) the sharing decides between two results that differ by up to twice the form's error. A comparison of a private run
+//! should therefore start every layer from the private input ([`Twin::layer`]), and compare deviations, not single values.
 
 use super::*;
 use crate::Tensor;
@@ -77,8 +78,9 @@ fn layers_can_be_checked_one_by_one() {
         twin.layer(layer, &mut stream, &mut Rounding::nearest()).unwrap();
         let sum: f64 = stream.iter().zip(&private[layer + 1]).map(|(a, b)| ((a - b) as f64).powi(2)).sum();
         let deviation = (sum / stream.len() as f64).sqrt();
-        println!("layer {layer} from the private input: deviation {deviation:.1} ulps");
-        assert!(deviation < 64.0, "layer {layer}: {deviation}");
+        let largest = stream.iter().zip(&private[layer + 1]).map(|(a, b)| (a - b).abs()).max().unwrap() as f64;
+        println!("layer {layer} from the private input: deviation {deviation:.1} ulps, largest {largest}");
+        assert!(deviation < 64.0 && largest < 25.0 * deviation, "layer {layer}: {deviation} {largest}");
     }
     let last = twin.finish(&private[2], 300, &mut Rounding::nearest()).unwrap();
     assert_eq!(last.class, outcome.class);
@@ -103,17 +105,17 @@ fn stages(twin: &Twin, ids: &[u32]) -> Vec<(Tensor, f64, f64)> {
     };
     let centre = first(&mut Rounding::nearest());
     let noisy = first(&mut Rounding::noisy(Prg::from_seed([9; 16])));
-    let distance = |((tensor, a), (_, b)): (&(Tensor, Vec<i64>), &(Tensor, Vec<i64>))| {
+    let distance = |(tensor, a): &(Tensor, Vec<i64>), b: &[i64]| {
         let d: Vec<f64> = a.iter().zip(b).map(|(a, b)| (a - b).abs() as f64).collect();
         let rms = (d.iter().map(|d| d * d).sum::<f64>() / d.len() as f64).sqrt();
         (*tensor, rms, d.into_iter().fold(0.0, f64::max))
     };
-    centre.iter().zip(&noisy).map(distance).collect()
+    centre.iter().zip(&noisy).map(|(a, (_, b))| distance(a, b)).collect()
 }
 
 /// Measured here: Delta 28 ulps of 2^-22 (its input moves by an ulp of 2^-12, and at a threshold by up to twice the form's 0.3 percent), y 18
-/// ulps of 2^-16, y SiLU(z) 111 of 2^-20, the stream 46 of 2^-16. A third of the last is SiLU at its thresholds, as the finer SiLU shows; the
-/// rest is the embedding's rounding, which the norm enlarges fifty times where the stream begins with 0.02.
+/// ulps of 2^-16, y SiLU(z) 111 of 2^-20, the stream 46 of 2^-16, of which 14 are the embedding's rounding, which the norm enlarges fifty times
+/// where the stream begins with 0.02.
 #[test]
 fn stages_by_themselves() {
     let model = model_with(shape(32, 4, 16, 16), 80, |_| ());
