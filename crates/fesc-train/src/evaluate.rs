@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use fesc_model::Config;
+use fesc_model::{Config, Weights};
 use serde::Serialize;
 
-use crate::data::Document;
+use crate::data::{self, Document};
 use crate::forms::{Forms, Range};
 use crate::graph::Graph;
 use crate::parameters::Parameters;
@@ -25,18 +25,17 @@ pub struct Score {
 }
 
 /// Cross-entropy and accuracy on the first `length` tokens of every document.
-///
-/// `values` are those to use, in the order of the parameters.
 pub fn evaluate(
     config: &Config,
-    parameters: &Parameters,
-    values: &[Vec<f32>],
+    weights: &Weights,
     forms: &Arc<Forms>,
     documents: &[Document],
     length: usize,
     workers: usize,
 ) -> Result<Score> {
-    let graph = Graph::evaluation(config, parameters, values, forms.clone())?;
+    let parameters = Parameters::new(config, weights.clone())?;
+    data::check("evaluation", documents, config.vocab, parameters.classes())?;
+    let graph = Graph::evaluation(config, &parameters, &parameters.values(), forms.clone())?;
     score(&graph, documents, length, workers)
 }
 
@@ -63,13 +62,14 @@ pub const CALIBRATION_DOCUMENTS: usize = 500;
 /// other forms as given.
 pub fn calibrate(
     config: &Config,
-    parameters: &Parameters,
+    weights: &Weights,
     forms: Arc<Forms>,
     documents: &[Document],
     length: usize,
     workers: usize,
 ) -> Result<Vec<Range>> {
-    let graph = Graph::evaluation(config, parameters, &parameters.values(), forms)?.observing();
+    let parameters = Parameters::new(config, weights.clone())?;
+    let graph = Graph::evaluation(config, &parameters, &parameters.values(), forms)?.observing();
     let few = &documents[..documents.len().min(CALIBRATION_DOCUMENTS)];
     let cut: Vec<&[u32]> = few.iter().map(|(ids, _)| &ids[..ids.len().min(length)]).collect();
     worker::logits(&graph, &cut, workers)?;

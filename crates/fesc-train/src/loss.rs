@@ -61,9 +61,9 @@ mod tests {
         let (mut ce, mut kl) = (0.0, 0.0);
         for i in 0..3 {
             let p = softmax(&s[i], 1.0);
-            for k in 0..4 {
+            for (k, p) in p.iter().enumerate() {
                 let target = 0.1 / 4.0 + if k == labels[i] { 0.9 } else { 0.0 };
-                ce -= target * p[k].ln();
+                ce -= target * p.ln();
             }
             let (p, q) = (softmax(&t[i], 2.0), softmax(&s[i], 2.0));
             kl += p.iter().zip(q).map(|(p, q)| p * (p / q).ln()).sum::<f64>();

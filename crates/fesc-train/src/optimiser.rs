@@ -127,3 +127,67 @@ impl AdamW {
         norm
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+    use crate::recipe::Recipe;
+
+    fn parameters() -> Parameters {
+        let text = r#"{"name": "t", "seed": 1, "classes": 3, "tokenizer": {"vocab": 5}, "evaluation": {"lengths": [9]},
+            "shape": {"d_model": 4, "layers": 1, "heads": 1, "head_dim": 8, "state": 2}, "stages": [
+            {"length": 9, "epochs": 1, "batch": 2, "lr": 1}]}"#;
+        let recipe: Recipe = serde_json::from_str(text).unwrap();
+        let config = recipe.config(5).unwrap();
+        Parameters::new(&config, crate::initial_weights(&recipe, &config, &[], 1).unwrap()).unwrap()
+    }
+
+    /// Three steps of the textbook's formulas in f64.
+    #[test]
+    fn steps_are_those_of_the_formula() {
+        let mut parameters = parameters();
+        let before = parameters.clone();
+        let mut moments = Moments::new(&parameters);
+        let adam = AdamW { clip: 2.0, ..AdamW::default() };
+        let gradient = |p: usize, i: usize, step: usize| ((p * 31 + i * 7 + step * 13) % 17) as f32 / 8.0 - 1.0;
+        let rate = |kind| if kind == Kind::Embedding { 0.01 } else { 0.1 };
+        let mut norms = Vec::new();
+        for step in 0..3 {
+            let make = |(p, parameter): (usize, &crate::Parameter)| {
+                if p == 2 { Vec::new() } else { (0..parameter.values.len()).map(|i| gradient(p, i, step)).collect() }
+            };
+            let gradients: Vec<Vec<f32>> = parameters.list.iter().enumerate().map(make).collect();
+            let square: f64 = gradients.iter().flatten().map(|g| f64::from(*g).powi(2)).sum();
+            norms.push(square.sqrt());
+            let norm = adam.step(&mut parameters, &gradients, &mut moments, rate);
+            assert!((norm / square.sqrt() - 1.0).abs() < 1e-5);
+        }
+        assert!(norms.iter().all(|n| *n > 2.0), "clipping must act");
+        for (p, (after, before)) in parameters.list.iter().zip(&before.list).enumerate() {
+            let decay = if matches!(after.kind, Kind::Vector | Kind::HeadBias) { 0.0 } else { 0.05 };
+            for (i, (after, start)) in after.values.iter().zip(&before.values).enumerate() {
+                let (mut value, mut m, mut v) = (f64::from(*start), 0.0, 0.0);
+                for step in 0..if p == 2 { 0 } else { 3 } {
+                    let lr = rate(before.kind);
+                    let g = f64::from(gradient(p, i, step)) * 2.0 / norms[step];
+                    m = 0.9 * m + 0.1 * g;
+                    v = 0.99 * v + 0.01 * g * g;
+                    let power = step as i32 + 1;
+                    let root = (v / (1.0 - 0.99f64.powi(power))).sqrt();
+                    value -= lr * decay * value + lr * (m / (1.0 - 0.9f64.powi(power))) / (root + 1e-8);
+                }
+                assert!((f64::from(*after) - value).abs() < 2e-5, "parameter {p}, entry {i}: {after} {value}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_rate_rises_and_falls() {
+        let rates: Vec<f64> = (0..100).map(|step| learning_rate(2.0, 0.1, 0.05, step, 100)).collect();
+        assert!((rates[0] - 0.2).abs() < 1e-12 && rates[..10].windows(2).all(|w| w[0] < w[1]));
+        assert!(rates[10..].windows(2).all(|w| w[0] > w[1]));
+        assert!((rates[99] - 2.0 * (0.01 * 0.95 + 0.05)).abs() < 1e-12);
+        assert_eq!(learning_rate(1.0, 0.0, 0.0, 0, 10), 1.0);
+    }
+}

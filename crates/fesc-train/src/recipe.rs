@@ -157,7 +157,7 @@ pub struct Stage {
     #[serde(default)]
     pub crop: Crop,
     /// Only so many blocks are computed and trained; 0 is a bag of words. All if absent. The others, and what the
-    /// optimiser knows of them, stay as they are.
+    /// optimiser knows of them, stay as they are, so that the checkpoint of such a stage is no model by itself.
     #[serde(default)]
     pub layers: Option<usize>,
     /// Passes over the data; parts of one are fine.

@@ -270,9 +270,8 @@ impl Run<'_> {
     fn forms(&mut self, stage: &Stage) -> Result<Arc<Forms>> {
         if stage.forms.needs_calibration() && self.state.position.ranges.is_none() {
             let others = Arc::new(Forms::new(FormSet { newton: None, ..stage.forms }, None)?);
-            let (config, parameters) = (&self.inputs.config, &self.state.parameters);
-            let ranges =
-                calibrate(config, parameters, others, self.inputs.training, stage.length, self.inputs.workers)?;
+            let (config, weights) = (&self.inputs.config, self.state.parameters.weights()?);
+            let ranges = calibrate(config, &weights, others, self.inputs.training, stage.length, self.inputs.workers)?;
             let path = self.directory.join("calibration.json");
             let text = serde_json::to_vec_pretty(&ranges).unwrap_or_default();
             fs::write(&path, text).map_err(|source| TrainError::Io { path, source })?;

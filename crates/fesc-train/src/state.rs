@@ -101,3 +101,57 @@ impl State {
         Ok(Self { position, parameters, moments, average: averaged.then_some(average) })
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+    use fesc_model::{Config, Weights};
+    use fesc_ring::Prg;
+
+    fn state() -> State {
+        let config = Config::named("tiny").unwrap();
+        let weights = Weights::random(&config, Some(3), &mut Prg::from_seed([1; 16]));
+        let parameters = Parameters::new(&config, weights).unwrap();
+        let mut moments = Moments::new(&parameters);
+        moments.m[1][2] = 0.5;
+        moments.v[3][4] = 0.25;
+        moments.steps = 7;
+        let position = Position {
+            recipe: "r".into(),
+            workers: 2,
+            stage: 1,
+            step: 5,
+            best: Some(0.1),
+            ranges: Some(vec![Range { low: 0.1, high: 3.3 }]),
+            seconds: 1.5,
+            optimiser_steps: 7,
+        };
+        let average = Some(parameters.values());
+        State { position, parameters, moments, average }
+    }
+
+    #[test]
+    fn comes_back_and_is_refused_when_damaged() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state.safetensors");
+        let state = state();
+        state.write(&path).unwrap();
+        let read = || State::read(&path, state.parameters.clone());
+        let back = read().unwrap();
+        assert_eq!(back.position, state.position);
+        assert!(back.parameters == state.parameters && back.moments == state.moments && back.average == state.average);
+        let whole = std::fs::read(&path).unwrap();
+        for keep in [0, 7, 100, whole.len() / 2, whole.len() - 1] {
+            std::fs::write(&path, &whole[..keep]).unwrap();
+            assert!(matches!(read(), Err(TrainError::Resume { .. })), "{keep} bytes");
+        }
+        // Another file of the same kind, and another model's.
+        std::fs::write(&path, &whole).unwrap();
+        let mut other = state.parameters.clone();
+        other.list[1].values.push(0.0);
+        assert!(matches!(State::read(&path, other), Err(TrainError::Resume { .. })));
+        safetensors::serialize_to_file(Vec::<(String, TensorView<'_>)>::new(), None, &path).unwrap();
+        assert!(matches!(read(), Err(TrainError::Resume { .. })));
+    }
+}

@@ -182,7 +182,7 @@ fn a_student_learns_from_its_teacher() {
     assert_eq!(weights.layers[0].in_proj, teacher.weights().layers[1].in_proj);
     assert_eq!(weights.embedding, teacher.weights().embedding);
     let stages = r#"[{"objective": {"distill": {"temperature": 2.0, "lambda": 0.5}}, "forms": "fast", "length": 200,
-        "epochs": 4, "batch": 16, "lr": 5e-3}]"#;
+        "epochs": 0.5, "batch": 16, "lr": 5e-3}]"#;
     let mut recipe = recipe(stages);
     recipe.shape.layers = 1;
     task = Task { recipe, weights, teacher: Some(teacher), ..task };
