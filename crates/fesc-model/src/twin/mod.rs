@@ -8,7 +8,7 @@
 //! |---|---|---|---|
 //! | embedding | row of the table | 30, F | 2^16 |
 //! | norm (`norm.rs`) | u, sum of squares, v | F, s.norm; 2 s.norm + 2e, v_frac | sum of squares 2^(46 - 2 s.norm) |
-//! | | r = rsqrt(v), two Newton steps; n = u r | s.norm + y_frac, F | v within 4 of calibration |
+//! | | r = rsqrt(v), two Newton steps; n = u r | s.norm + y_frac, F | v within 16 times of calibration |
 //! | in_proj (`linear.rs`) | n W, exact | F + s.*_weight | |
 //! | z | | F + s.gate_weight, F | |
 //! | x, B, C | convolution folded in, bias added | F + s.conv_weight + s.conv_tap, F | 2^8 at 38 bits |

@@ -17,7 +17,7 @@ use fesc_approx::paper::nerms::{NeRms, NeRmsFixed};
 use fesc_approx::rsqrt::Rsqrt;
 use fesc_approx::{ApproxError, RING48};
 
-use super::calibrate::VARIANCE_MARGIN;
+use super::calibrate::{PAPER_VARIANCE_MARGIN, VARIANCE_MARGIN};
 use super::error::TwinError;
 use super::plan::{Kind, Preset};
 use super::range::{Local, Quantity as Q, Run};
@@ -49,7 +49,8 @@ impl Norm {
     /// A norm over `width` values whose mean of squares lies in `span`.
     pub(super) fn new(layer: usize, preset: &Preset, width: usize, square: u32, span: Span, eps: f64) -> Result<Self> {
         let form = |source: ApproxError| TwinError::Form { layer, what: "rsqrt", source };
-        let (low, high) = ((span.min + eps) / VARIANCE_MARGIN, (span.max + eps) * VARIANCE_MARGIN);
+        let margin = if preset.kind == Kind::Paper { PAPER_VARIANCE_MARGIN } else { VARIANCE_MARGIN };
+        let (low, high) = ((span.min + eps) / margin, (span.max + eps) * margin);
         let low = low.max(eps * 0.99);
         if preset.kind == Kind::Paper {
             let nerms = NeRms::calibrate(low, high.max(2.0 * low), 8, 1).map_err(form)?;

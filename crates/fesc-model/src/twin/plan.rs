@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::calibrate::RANGE_MARGIN;
+use super::calibrate::{RANGE_MARGIN, VARIANCE_MARGIN};
 use super::error::TwinError;
 use super::stats::LayerStats;
 use crate::Result;
@@ -190,8 +190,8 @@ impl Budget {
 /// Scale of a tensor of this many values and mean square that is squared and summed.
 pub(super) fn square_scale(layer: usize, bits: u32, width: usize, mean_square: f64, cap: u32) -> Result<u32> {
     let budget = Budget { layer, bits };
-    // The margin of the sum is that of the variance: twice RANGE_MARGIN.
-    let sum = RANGE_MARGIN * mean_square * width as f64;
+    // The margin of the sum is that of the variance.
+    let sum = VARIANCE_MARGIN / RANGE_MARGIN * mean_square * width as f64;
     budget.take("sum of squares of a norm", sum, budget.total(sum) / 2, 4, cap)
 }
 
