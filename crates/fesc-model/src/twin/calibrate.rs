@@ -1,6 +1,6 @@
 //! Calibration: the ranges of a model's tensors on sample documents.
 //!
-//! Scales and the ranges of the norms follow from it ([`super::plan`]) with these margins: a magnitude may grow by
+//! Scales and the ranges of the norms follow from it (`plan.rs`) with these margins: a magnitude may grow by
 //! [`RANGE_MARGIN`] and a variance may leave its span by [`VARIANCE_MARGIN`] on both sides before a document is refused.
 //! The file `calibration.json` lies beside the checkpoint. Scales are public in the protocol, so that a calibration tells
 //! a peer the order of magnitude of each tensor; take public sample documents.
