@@ -356,6 +356,9 @@ impl Recipe {
             if let Some(layers) = s.layers.filter(|layers| *layers > self.shape.layers) {
                 return Err(fault(key("layers"), layers, "the shape has fewer"));
             }
+            if s.forms.needs_calibration() && s.layers.is_some_and(|layers| layers < self.shape.layers) {
+                return Err(fault(key("forms"), s.forms, "buckets need all blocks, remove `layers`"));
+            }
             if let Objective::Distill { temperature, lambda } = s.objective {
                 positive(key("temperature"), temperature)?;
                 if !(0.0..=1.0).contains(&lambda) {

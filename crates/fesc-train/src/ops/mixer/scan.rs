@@ -76,7 +76,7 @@ fn store<S: Simd>(simd: S, from: &[S::f32s], to: &mut [f32]) {
 
 /// One step of the state on `K` vectors of channels from `at` on; returns `C h`.
 #[inline(always)]
-fn step<S: Simd, const K: usize, const OUT: bool>(
+fn step<S: Simd, const K: usize>(
     simd: S,
     state: &mut [S::f32s],
     vectors: usize,
@@ -95,12 +95,30 @@ fn step<S: Simd, const K: usize, const OUT: bool>(
         let c = simd.splat_f32s(*c);
         for k in 0..K {
             h[k] = simd.mul_add_e_f32s(h[k], a, simd.mul_f32s(b, x[k]));
-            if OUT {
-                y[k] = simd.mul_add_e_f32s(c, h[k], y[k]);
-            }
+            y[k] = simd.mul_add_e_f32s(c, h[k], y[k]);
         }
     }
     y
+}
+
+/// The same step from one place to another, without output: bit for bit the same state.
+#[inline(always)]
+fn advance<S: Simd>(
+    simd: S,
+    before: &[S::f32s],
+    after: &mut [S::f32s],
+    x: &[S::f32s],
+    (decay, delta): (f32, f32),
+    b: &[f32],
+) {
+    let a = simd.splat_f32s(decay);
+    let rows = before.chunks_exact(x.len()).zip(after.chunks_exact_mut(x.len()));
+    for ((before, after), b) in rows.zip(b) {
+        let b = simd.splat_f32s(delta * b);
+        for ((before, after), x) in before.iter().zip(after).zip(x) {
+            *after = simd.mul_add_e_f32s(*before, a, simd.mul_f32s(b, *x));
+        }
+    }
 }
 
 /// All tokens: writes y and keeps the state before every block.
@@ -136,12 +154,12 @@ impl WithSimd for Forward<'_, '_> {
             let rates = (head.decay[t], head.delta[t]);
             let mut at = 0;
             while at + WIDE <= vectors {
-                let part = step::<S, WIDE, true>(simd, &mut state, vectors, at, &x, rates, (b, c));
+                let part = step::<S, WIDE>(simd, &mut state, vectors, at, &x, rates, (b, c));
                 y[at..at + WIDE].copy_from_slice(&part);
                 at += WIDE;
             }
             while at < vectors {
-                let [part] = step::<S, 1, true>(simd, &mut state, vectors, at, &x, rates, (b, c));
+                let [part] = step::<S, 1>(simd, &mut state, vectors, at, &x, rates, (b, c));
                 y[at] = part;
                 at += 1;
             }
@@ -251,20 +269,9 @@ impl WithSimd for Backward<'_, '_> {
             states[..size].copy_from_slice(&whole[kept..kept + size]);
             for t in from..to {
                 let (before, after) = states[(t - from) * size..].split_at_mut(size);
-                let after = &mut after[..size];
-                after.copy_from_slice(before);
-                let (x_row, b, c) = head.row(t);
+                let (x_row, b, _) = head.row(t);
                 load(simd, x_row, &mut x);
-                let rates = (head.decay[t], head.delta[t]);
-                let mut at = 0;
-                while at + WIDE <= vectors {
-                    step::<S, WIDE, false>(simd, after, vectors, at, &x, rates, (b, c));
-                    at += WIDE;
-                }
-                while at < vectors {
-                    step::<S, 1, false>(simd, after, vectors, at, &x, rates, (b, c));
-                    at += 1;
-                }
+                advance(simd, before, &mut after[..size], &x, (head.decay[t], head.delta[t]), b);
             }
             for t in (from..to).rev() {
                 let (x_row, b, c) = head.row(t);
