@@ -319,3 +319,60 @@ impl WithSimd for Backward<'_, '_> {
         simd.reduce_sum_f32s(dd)
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::random;
+    use pulp::Scalar;
+
+    fn values(seed: u8, count: usize) -> Vec<f32> {
+        random(seed, &[count]).to_vec1().unwrap()
+    }
+
+    /// Everything that both passes give, on one kind of processor.
+    fn all<S: Simd>(simd: S, head: Head<'_>, dy: &[f32]) -> Vec<f32> {
+        let (length, p) = (head.delta.len(), head.head_dim);
+        let (mut y, mut keep) = (vec![0.0; length * p], Vec::new());
+        simd.vectorize(Forward { head, y: &mut y, stride: p, at: 0, keep: Some(&mut keep) });
+        let mut dxbc = vec![0.0; head.xbc.len()];
+        let (mut ddecay, mut ddelta) = (vec![0.0; length], vec![0.0; length]);
+        let (kept, stride, at) = (&keep[..], p, 0);
+        let (d_xbc, d_decay, d_delta) = (&mut dxbc[..], &mut ddecay[..], &mut ddelta[..]);
+        let pass = Backward { head, kept, dy, stride, at, dxbc: d_xbc, ddecay: d_decay, ddelta: d_delta };
+        let dd = simd.vectorize(pass);
+        [y, dxbc, ddecay, ddelta, vec![dd]].concat()
+    }
+
+    /// The tests elsewhere run on this machine's widest vectors only.
+    #[test]
+    fn all_processors_agree() {
+        for (head_dim, state, length) in [(64, 8, 40), (5, 3, 17), (100, 2, 16), (8, 1, 1)] {
+            let conv_dim = head_dim + 2 * state;
+            let xbc = values(1, length * conv_dim);
+            let delta: Vec<f32> = values(2, length).iter().map(|v| v.abs()).collect();
+            let decay: Vec<f32> = values(3, length).iter().map(|v| 0.5 + 0.5 * v.abs()).collect();
+            let dy = values(4, length * head_dim);
+            let (x_at, b_at, c_at, d) = (0, head_dim, head_dim + state, 0.7);
+            let (xbc, delta, decay) = (&xbc[..], &delta[..], &decay[..]);
+            let head = Head { xbc, conv_dim, x_at, b_at, c_at, head_dim, state, delta, decay, d };
+            let expected = all(Scalar, head, &dy);
+            let close = |found: Vec<f32>| {
+                assert_eq!(found.len(), expected.len());
+                let size = expected.iter().fold(1.0f32, |m, v| m.max(v.abs()));
+                assert!(found.iter().zip(&expected).all(|(f, e)| (f - e).abs() < 2e-5 * size), "{head_dim} {state}");
+            };
+            #[cfg(target_arch = "x86_64")]
+            {
+                if let Some(simd) = pulp::x86::V3::try_new() {
+                    close(all(simd, head, &dy));
+                }
+                if let Some(simd) = pulp::x86::V4::try_new() {
+                    close(all(simd, head, &dy));
+                }
+            }
+            close(all(pulp::Scalar512b, head, &dy));
+        }
+    }
+}
