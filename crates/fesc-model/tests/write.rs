@@ -147,6 +147,8 @@ fn a_second_write_replaces_the_first_and_keeps_the_rest() {
     let mut names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["config.json", "model.safetensors", "tokenizer.json"]);
+    let rights = |name: &str| fs::metadata(dir.path().join(name)).unwrap().permissions();
+    assert_eq!(rights("model.safetensors"), rights("tokenizer.json"), "a model is as readable as any new file");
 }
 
 #[test]

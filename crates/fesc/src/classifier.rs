@@ -83,8 +83,8 @@ fn shipped_calibration() -> Result<Calibration> {
 }
 
 enum Engine {
-    Float(Model),
-    Twin(Twin),
+    Float(Box<Model>),
+    Twin(Box<Twin>),
 }
 
 /// What was decided about a document.
@@ -119,9 +119,9 @@ impl Classifier {
                 PresetChoice::Fast => Preset::FAST,
                 PresetChoice::Paper => Preset::PAPER,
             };
-            Engine::Twin(Twin::new(&model, &calibration, preset)?)
+            Engine::Twin(Twin::new(&model, &calibration, preset)?.into())
         } else {
-            Engine::Float(model)
+            Engine::Float(model.into())
         };
         Ok(Self { name, classes, labels, tokenizer, engine })
     }

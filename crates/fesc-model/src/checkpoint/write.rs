@@ -123,7 +123,10 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&Path) -> Result<()>) -> R
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.new", std::process::id()));
     let new = path.with_file_name(name);
+    // The writer of safetensors makes files for their owner alone; who may read a model is the user's say (umask).
+    let rights = File::create(&new).and_then(|file| file.metadata()).map_err(io)?.permissions();
     let done = write(&new)
+        .and_then(|()| fs::set_permissions(&new, rights).map_err(io))
         .and_then(|()| File::open(&new).and_then(|file| file.sync_all()).map_err(io))
         .and_then(|()| fs::rename(&new, path).map_err(io));
     if done.is_err() {
