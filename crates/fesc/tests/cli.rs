@@ -92,6 +92,18 @@ fn help_teaches() {
     }
     assert!(!text.contains("party  "), "the inner command is hidden");
     for (command, parts) in [
+        ("classify", &["--plain", "nothing is hidden", "probabilities", "fesc classify --plain samples"][..]),
+        ("eval", &["accuracy, macro_f1", "confusion", "--twin", "--limit", "32 MiB", "fesc eval --data"]),
+        ("train", &["--recipe", "--resume", "validation_loss", "--tokenizer", "fesc train --recipe"]),
+        ("calibrate", &["calibration.json", "twofold", "fesc calibrate --model"]),
+    ] {
+        let text = fesc(&[command, "--help"]).ok();
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in parts {
+            assert!(words.contains(part), "{part:?} is not in the help of {command}:\n{text}");
+        }
+    }
+    for (command, parts) in [
         ("gemm", &["gmac_per_s", "fesc bench gemm --m 512", "--path", "avx512"][..]),
         ("ot", &["cot_per_cpu_second_sender", "fesc bench ot --n", "--protocol", "silent"]),
         ("net", &["rtt_us", "fesc bench net --transport", "wan3"]),
