@@ -62,6 +62,9 @@ fn four() -> usize {
 pub struct TokenizerRecipe {
     /// Entries.
     pub vocab: usize,
+    /// Whether capital letters are turned into small ones.
+    #[serde(default)]
+    pub lowercase: bool,
 }
 
 /// Initial values of the embedding.
@@ -242,6 +245,9 @@ pub struct Recipe {
     pub seed: u64,
     /// Number of classes.
     pub classes: usize,
+    /// Their names, in the order of the labels; none or all.
+    #[serde(default)]
+    pub labels: Vec<String>,
     /// The tokenizer.
     pub tokenizer: TokenizerRecipe,
     /// The model.
@@ -285,7 +291,7 @@ impl Recipe {
     /// The model's configuration with a vocabulary of so many rows.
     pub fn config(&self, vocab: usize) -> Result<Config> {
         let s = &self.shape;
-        Ok(Config::new(Shape {
+        let shape = Shape {
             vocab,
             d_model: s.d_model,
             layers: s.layers,
@@ -304,7 +310,8 @@ impl Recipe {
                 Pool::Mean => Pooling::Mean,
                 Pool::Last => Pooling::Last,
             },
-        })?)
+        };
+        Ok(Config::new(shape)?.with_labels(self.labels.clone()))
     }
 
     /// Everything that can be said without data.
@@ -318,6 +325,10 @@ impl Recipe {
         self.config(self.tokenizer.vocab)?;
         if self.classes < 2 {
             return Err(fault("classes", self.classes, "at least 2"));
+        }
+        if !self.labels.is_empty() && self.labels.len() != self.classes {
+            let names = format!("{} names", self.labels.len());
+            return Err(fault("labels", names, "a name for each class, or none"));
         }
         if self.stages.is_empty() {
             return Err(fault("stages", "empty", "at least one"));

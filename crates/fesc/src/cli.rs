@@ -12,7 +12,7 @@ use fesc_ring::cpu;
 
 use crate::bench::mpc::Op;
 
-pub use model::{CalibrateArgs, ClassifyArgs, EvalArgs, ModelArgs, PresetChoice, TrainArgs};
+pub use model::{CalibrateArgs, ClassifyArgs, EvalArgs, FormsArgs, ModelArgs, PresetChoice, TrainArgs};
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let available: Vec<&str> = cpu::Path::available().map(cpu::Path::name).collect();
@@ -142,6 +142,16 @@ pub enum Bench {
     ///
     /// Example: fesc bench gemm --m 512 --k 768 --n 3352 --bits 48
     Gemm(GemmArgs),
+    /// Accuracy of a model under each form of its nonlinearities (paper, tables degree_selection and allapprox).
+    ///
+    /// DATA has train, validation and test (.jsonl or .jsonl.zst). For each set of forms the model is scored on test with
+    /// the forms put in place of the true functions (post_swap), and once more after a short training with the forms in
+    /// place from its first step (aware): the same steps for all, so that `exact` is the control. Everything in float: what
+    /// forms cost in fixed point is `fesc eval --twin`.
+    /// Prints forms, length, post_swap, aware, documents, epochs, seconds.
+    ///
+    /// Example: fesc bench forms --data scotus --model training/stage-1 --length 512 --epochs 0.5
+    Forms(FormsArgs),
     /// Oblivious transfer between two processes on this machine.
     ///
     /// Each party is a process of its own, so its CPU time and memory are its own. Set-up (base OT and the first

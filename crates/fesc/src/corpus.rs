@@ -1,12 +1,13 @@
 //! Labelled documents as tokens: read one after the other, tokenized on all cores.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use fesc_model::ModelError;
 use fesc_model::data::{Document, Documents};
 use rayon::prelude::*;
 
+use crate::exit::Refusal;
 use crate::progress::Progress;
 
 /// Documents that are tokenized at once: enough for all cores, few in memory.
@@ -20,6 +21,26 @@ pub struct Tokens {
     pub label: usize,
     /// Its tokens, as many as were asked for.
     pub ids: Vec<u32>,
+}
+
+/// `NAME.jsonl` or `NAME.jsonl.zst` in a directory; both or neither is an error.
+pub fn file(directory: &Path, name: &str) -> Result<PathBuf> {
+    let [plain, compressed] = ["jsonl", "jsonl.zst"].map(|end| directory.join(format!("{name}.{end}")));
+    match (plain.exists(), compressed.exists()) {
+        (true, false) => Ok(plain),
+        (false, true) => Ok(compressed),
+        (both, _) => {
+            let which = if both { "both" } else { "neither" };
+            let text =
+                format!("{} has {which} of {name}.jsonl and {name}.jsonl.zst; one is needed", directory.display());
+            Err(Refusal::Usage(text).into())
+        }
+    }
+}
+
+/// The threads asked for, or all cores.
+pub fn workers(threads: Option<u16>) -> usize {
+    threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
 }
 
 /// Puts the file and the line before an error about a document.

@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Command::Train(args) => train::run(args, format),
         Command::Calibrate(args) => calibrate::run(args, format),
         Command::Keygen(args) => keygen::run(&args.out, format),
+        Command::Bench(Bench::Forms(args)) => bench::forms::run(args, format),
         Command::Bench(Bench::Gemm(args)) => bench::gemm::run(args, format),
         Command::Bench(Bench::Ot(args)) => bench::ot::run(args, format),
         Command::Bench(Bench::Net(args)) => bench::net::run(args, format),

@@ -46,7 +46,6 @@ impl Place {
         let validation = compress_to_vec(lines(60..90).as_bytes(), CompressionLevel::Fastest);
         fs::write(place.path("data/validation.jsonl.zst"), validation).unwrap();
         fs::write(place.path("test.jsonl"), lines(90..150)).unwrap();
-        fs::write(place.path("labels"), "Unions\nFederal Taxation\n\nFirst Amendment\n").unwrap();
         place.recipe(&recipe());
         place
     }
@@ -80,7 +79,10 @@ impl Place {
 #[test]
 fn a_model_is_trained_and_classifies_text() {
     let place = Place::new();
-    let said = place.train("model", &["--json", "--labels", &place.text("labels"), "--precision", "f16"]).ok();
+    let mut named = recipe();
+    named["labels"] = json!(["Unions", "Federal Taxation", "First Amendment"]);
+    place.recipe(&named);
+    let said = place.train("model", &["--json", "--precision", "f16"]).ok();
     let events: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let count = |name: &str| events.iter().filter(|e| e["event"] == name).count();
     assert!(count("stage") == 2 && count("step") >= 2 && count("evaluated") == 5, "{said}");
@@ -122,8 +124,10 @@ fn a_run_is_not_lost_and_ends_the_same_when_resumed() {
 #[test]
 fn weights_may_come_from_a_model() {
     let place = Place::new();
-    place.train("first", &["--lowercase"]).ok();
     let mut next = recipe();
+    next["tokenizer"]["lowercase"] = true.into();
+    place.recipe(&next);
+    place.train("first", &[]).ok();
     next["stages"] = json!([{ "forms": "fast", "length": 32, "epochs": 0.2, "batch": 6, "lr": 1e-9 }]);
     place.recipe(&next);
     place.train("second", &["--start", &place.text("first")]).ok();
@@ -155,15 +159,36 @@ fn a_student_takes_half_of_its_teacher() {
 }
 
 #[test]
+fn forms_are_compared() {
+    let place = Place::new();
+    place.train("model", &[]).ok();
+    fs::copy(place.path("test.jsonl"), place.path("data/test.jsonl")).unwrap();
+    let (model, data) = (place.text("model"), place.text("data"));
+    let args = ["bench", "forms", "--model", &model, "--data", &data, "--length", "64", "--forms", "fast,n1,paper"];
+    let said = fesc(&[&args[..], &["--epochs", "0.2", "--json"]].concat()).ok();
+    let rows: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<&str> = rows.iter().map(|row| row["forms"].as_str().unwrap()).collect();
+    assert_eq!(names, ["exact", "fast", "n1", "paper"]);
+    for row in &rows {
+        assert!(row["post_swap"].as_f64().is_some() && row["aware"].as_f64().is_some(), "{row}");
+    }
+    assert!(rows[0]["post_swap"].as_f64().unwrap() >= 0.9);
+    let args = ["bench", "forms", "--model", &model, "--data", &data, "--forms", "d5"];
+    assert!(fesc(&args).fails(2).contains("d5"));
+}
+
+#[test]
 fn what_cannot_be_trained_is_refused() {
     let place = Place::new();
     let mut unknown = recipe();
     unknown["epoch"] = 3.into();
     place.recipe(&unknown);
     assert!(place.train("model", &[]).fails(1).contains("epoch"));
+    let mut short = recipe();
+    short["labels"] = json!(["one", "two"]);
+    place.recipe(&short);
+    assert!(place.train("model", &[]).fails(1).contains("2 names"));
     place.recipe(&recipe());
-    fs::write(place.path("labels"), "one\ntwo\n").unwrap();
-    assert!(place.train("model", &["--labels", &place.text("labels")]).fails(2).contains("names 2 classes"));
     fs::write(place.path("data/train.jsonl.zst"), "").unwrap();
     assert!(place.train("other", &[]).fails(2).contains("both"));
     fs::remove_file(place.path("data/train.jsonl.zst")).unwrap();

@@ -1,5 +1,6 @@
 //! The measurements.
 
+pub mod forms;
 pub mod gemm;
 pub mod mpc;
 pub mod net;

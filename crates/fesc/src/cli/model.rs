@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use fesc_model::Precision;
+use fesc_train::FormSet;
 
 /// Which model, and how it is computed.
 #[derive(Debug, Args)]
@@ -80,12 +81,6 @@ pub struct TrainArgs {
     /// A tokenizer.json to use instead of training one.
     #[arg(long, value_name = "FILE")]
     pub tokenizer: Option<PathBuf>,
-    /// Make the trained tokenizer turn capital letters into small ones.
-    #[arg(long, conflicts_with = "tokenizer")]
-    pub lowercase: bool,
-    /// Names of the classes, one a line, in the order of the labels.
-    #[arg(long, value_name = "FILE")]
-    pub labels: Option<PathBuf>,
     /// A model to begin with; it must have the recipe's shape, and its tokenizer is used.
     #[arg(long, value_name = "DIR")]
     pub start: Option<PathBuf>,
@@ -139,4 +134,34 @@ pub struct CalibrateArgs {
     /// Documents.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
+}
+
+/// Options of `bench forms`.
+#[derive(Debug, Args)]
+pub struct FormsArgs {
+    /// The directory of the documents.
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// The model's directory; the shipped model unless told.
+    #[arg(long, value_name = "DIR")]
+    pub model: Option<PathBuf>,
+    /// Sets of forms besides `exact`, which always comes first.
+    #[arg(long, value_delimiter = ',', default_value = "d2,d4,d6,n1,n2,n3,paper,fast", value_parser = form)]
+    pub forms: Vec<FormSet>,
+    /// Tokens of a document.
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub length: u32,
+    /// Passes over the training documents with the forms in place.
+    #[arg(long, default_value_t = 0.5)]
+    pub epochs: f64,
+    /// The largest learning rate of that training.
+    #[arg(long, default_value_t = 1e-4)]
+    pub lr: f64,
+    /// Threads, all cores unless told.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+}
+
+fn form(name: &str) -> Result<FormSet, String> {
+    name.parse().map_err(|e: fesc_train::TrainError| e.to_string())
 }

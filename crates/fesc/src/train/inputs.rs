@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use fesc_model::data::Documents;
 use fesc_model::float::Head;
 use fesc_model::{Case, Checkpoint, Config, Model, Tokenizer, Weights};
@@ -21,28 +21,13 @@ pub struct Corpus {
     pub validation: Vec<Document>,
 }
 
-/// `NAME.jsonl` or `NAME.jsonl.zst` in a directory; both or neither is an error.
-fn file(directory: &Path, name: &str) -> Result<PathBuf> {
-    let [plain, compressed] = ["jsonl", "jsonl.zst"].map(|end| directory.join(format!("{name}.{end}")));
-    match (plain.exists(), compressed.exists()) {
-        (true, false) => Ok(plain),
-        (false, true) => Ok(compressed),
-        (both, _) => {
-            let which = if both { "both" } else { "neither" };
-            let text =
-                format!("{} has {which} of {name}.jsonl and {name}.jsonl.zst; one is needed", directory.display());
-            Err(Refusal::Usage(text).into())
-        }
-    }
-}
-
 impl Corpus {
     /// Reads and tokenizes `train` and `validation` of a directory. Documents are not cut: a recipe may train on any
     /// part of them.
     pub fn read(directory: &Path, tokenizer: &Tokenizer, classes: usize) -> Result<Self> {
         let read = |name| -> Result<Vec<Document>> {
             let encode = |text: &str| Ok(tokenizer.encode(text, usize::MAX)?.ids);
-            let documents = corpus::read(&file(directory, name)?, usize::MAX, Some(classes), encode)?;
+            let documents = corpus::read(&corpus::file(directory, name)?, usize::MAX, Some(classes), encode)?;
             Ok(documents.into_iter().map(|Tokens { ids, label, .. }| (ids, label)).collect())
         };
         Ok(Self { training: read("train")?, validation: read("validation")? })
@@ -56,10 +41,10 @@ pub fn tokenizer(args: &TrainArgs, recipe: &Recipe) -> Result<Tokenizer> {
     if let Some(path) = args.tokenizer.clone().or(of_run).or_else(of_model) {
         return Ok(Tokenizer::load(&path)?);
     }
-    let path = file(&args.data, "train")?;
+    let path = corpus::file(&args.data, "train")?;
     let _progress = Progress::start(format!("training a tokenizer on {}", path.display()));
     let texts = Documents::open(&path)?.map(|document| document.map(|d| d.text)).collect::<Result<Vec<_>, _>>()?;
-    let case = if args.lowercase { Case::Lower } else { Case::Kept };
+    let case = if recipe.tokenizer.lowercase { Case::Lower } else { Case::Kept };
     Ok(Tokenizer::train(texts.iter(), recipe.tokenizer.vocab, case)?)
 }
 
@@ -98,10 +83,7 @@ pub fn start(args: &TrainArgs, recipe: &Recipe, vocab: usize, documents: &[Docum
         weight: vec![0.0; recipe.classes * config.d_model],
         bias: vec![0.0; recipe.classes],
     });
-    let config = match &args.labels {
-        None => config,
-        Some(path) => config.with_labels(labels(path, recipe.classes)?),
-    };
+    let config = if recipe.labels.is_empty() { config } else { config.with_labels(recipe.labels.clone()) };
     Ok(Start { config, weights, teacher })
 }
 
@@ -121,15 +103,4 @@ fn agree(recipe: &Recipe, found: &Config) -> Result<()> {
         return Err(Refusal::Usage(text).into());
     }
     Ok(())
-}
-
-/// Names of the classes, one a line.
-fn labels(path: &Path, classes: usize) -> Result<Vec<String>> {
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let names: Vec<String> = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(String::from).collect();
-    if names.len() != classes {
-        let text = format!("{} names {} classes, the recipe has {classes}", path.display(), names.len());
-        return Err(Refusal::Usage(text).into());
-    }
-    Ok(names)
 }

@@ -16,7 +16,7 @@ use fesc_train::{Inputs, Outcome, Recipe};
 
 use crate::calibrate;
 use crate::cli::TrainArgs;
-use crate::corpus::Tokens;
+use crate::corpus::{self, Tokens};
 use crate::exit::Refusal;
 use crate::report::{Format, Report, Row};
 
@@ -37,10 +37,7 @@ pub fn run(args: &TrainArgs, format: Format) -> Result<()> {
     let recipe = Recipe::read(&args.recipe)?;
     let directory = args.out.join(RUN);
     refuse_to_overwrite(args)?;
-    let workers = match args.threads {
-        Some(threads) => threads.into(),
-        None => std::thread::available_parallelism().map_or(1, usize::from),
-    };
+    let workers = corpus::workers(args.threads);
     let tokenizer = inputs::tokenizer(args, &recipe)?;
     let corpus = Corpus::read(&args.data, &tokenizer, recipe.classes)?;
     let Start { config, weights, teacher } = inputs::start(args, &recipe, tokenizer.rows(), &corpus.training, workers)?;
