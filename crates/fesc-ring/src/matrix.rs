@@ -138,6 +138,12 @@ impl<'a> View<'a> {
         self.data.get(line * self.stride + at).copied()
     }
 
+    /// The contiguous lines of elements: the rows, or the columns of a transpose.
+    pub fn lines(&self) -> impl Iterator<Item = &'a [u64]> + use<'a> {
+        let view = *self;
+        (0..view.lines).map(move |i| view.line(i))
+    }
+
     /// True if columns, not rows, are contiguous.
     pub(crate) const fn is_transposed(&self) -> bool {
         self.transposed

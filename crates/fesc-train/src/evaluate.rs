@@ -73,5 +73,5 @@ pub fn calibrate(
     let few = &documents[..documents.len().min(CALIBRATION_DOCUMENTS)];
     let cut: Vec<&[u32]> = few.iter().map(|(ids, _)| &ids[..ids.len().min(length)]).collect();
     worker::logits(&graph, &cut, workers)?;
-    Ok(graph.ranges())
+    Ok(graph.ranges().into_iter().map(Range::rounded).collect())
 }

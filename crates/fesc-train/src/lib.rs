@@ -19,6 +19,8 @@
 pub mod data;
 mod error;
 mod evaluate;
+mod event;
+mod fingerprint;
 pub mod forms;
 mod graph;
 mod init;

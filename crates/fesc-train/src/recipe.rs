@@ -336,6 +336,8 @@ impl Recipe {
         let least = self.evaluation.lengths.iter().min().copied().unwrap_or(0);
         positive("evaluation.lengths".into(), least as f64)?;
         positive("evaluation.every_epochs".into(), self.evaluation.every_epochs)?;
+        // No document has no loss: the first checkpoint would be kept as the best.
+        positive("evaluation.documents".into(), self.evaluation.documents.unwrap_or(1) as f64)?;
         let o = &self.optimiser;
         share("optimiser.beta1".into(), o.beta1)?;
         share("optimiser.beta2".into(), o.beta2)?;

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fesc_model::{Checkpoint, Config, Model, Precision, Weights};
-use serde::Serialize;
 
 use crate::data::{self, Document, Purpose, example, generator, order, unit};
-use crate::evaluate::{Score, calibrate, score};
+use crate::evaluate::{calibrate, score};
+use crate::fingerprint::fingerprint;
 use crate::forms::{FormSet, Forms};
 use crate::graph::Graph;
 use crate::optimiser::{Moments, learning_rate};
@@ -27,6 +27,8 @@ use crate::recipe::{Recipe, Stage, Start};
 use crate::state::{Position, State};
 use crate::worker::{self, Task};
 use crate::{Result, TrainError};
+
+pub use crate::event::{Control, Event, Outcome};
 
 /// What a run is given.
 pub struct Inputs<'a> {
@@ -46,77 +48,6 @@ pub struct Inputs<'a> {
     pub save_every: Duration,
     /// A log line and an event are made every this many steps.
     pub log_every: usize,
-}
-
-/// What happens.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "event", rename_all = "lowercase")]
-pub enum Event {
-    /// A stage begins or goes on.
-    Stage {
-        /// Which.
-        stage: usize,
-        /// Its steps.
-        steps: usize,
-        /// Steps already done.
-        done: usize,
-    },
-    /// Some steps were made.
-    Step {
-        /// The stage.
-        stage: usize,
-        /// Steps done in it.
-        step: usize,
-        /// Steps of it.
-        steps: usize,
-        /// Mean loss since the last of these.
-        loss: f64,
-        /// Learning rate.
-        lr: f64,
-        /// Norm of the last gradient before clipping.
-        norm: f64,
-        /// Speed since the last of these.
-        tokens_per_second: f64,
-        /// Estimated from the speed and the tokens to come, all stages, without evaluations.
-        seconds_left: f64,
-    },
-    /// Validation.
-    Evaluated {
-        /// The stage.
-        stage: usize,
-        /// Steps done in it.
-        step: usize,
-        /// Passes over the data.
-        epoch: f64,
-        /// The mean of the losses at all lengths: what decides.
-        loss: f64,
-        /// The results, one per length of the recipe.
-        scores: Vec<Score>,
-        /// Whether it is the stage's best so far, and was written.
-        best: bool,
-    },
-}
-
-/// What the caller wants next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Control {
-    /// Go on.
-    Continue,
-    /// Write the state and return.
-    Stop,
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
-    /// Whether all stages are done; if not, resume.
-    pub finished: bool,
-    /// The last stage's checkpoint with the smallest validation loss, if one was written.
-    pub checkpoint: Option<PathBuf>,
-    /// That loss.
-    pub best_loss: Option<f64>,
-    /// Seconds of training, evaluations included, over all resumptions.
-    pub seconds: f64,
 }
 
 /// Steps of one pass, and of a stage.
@@ -160,7 +91,9 @@ pub fn run(
     see: &mut dyn FnMut(&Event) -> Control,
 ) -> Result<Outcome> {
     recipe.check()?;
-    let mut parameters = Parameters::new(&inputs.config, inputs.weights.clone())?;
+    // What no checkpoint can say is refused now, not after the first epoch.
+    inputs.config.to_json(Precision::F32.name())?;
+    let parameters = Parameters::new(&inputs.config, inputs.weights.clone())?;
     data::check("training", inputs.training, inputs.config.vocab, parameters.classes())?;
     data::check("validation", inputs.validation, inputs.config.vocab, parameters.classes())?;
     if recipe.needs_teacher() && inputs.teacher.is_none() {
@@ -173,16 +106,23 @@ pub fn run(
     }
     fs::create_dir_all(directory).map_err(|source| TrainError::Io { path: directory.into(), source })?;
     let path = directory.join("state.safetensors");
-    let fingerprint = serde_json::to_string(recipe)
+    let written = serde_json::to_string(recipe)
         .map_err(|e| TrainError::RecipeFile { path: directory.into(), reason: e.to_string() })?;
+    let given = fingerprint(inputs)?;
     let state = if resume {
         let state = State::read(&path, parameters)?;
         let refuse = |reason: &str| Err(TrainError::Resume { path: path.clone(), reason: reason.into() });
-        if state.position.recipe != fingerprint {
+        if state.position.recipe != written {
             return refuse("it was written under another recipe");
         }
         if state.position.workers != inputs.workers {
             return refuse(&format!("it was written with {} workers; use as many", state.position.workers));
+        }
+        if state.position.inputs.is_some_and(|before| before != given) {
+            return refuse("it was written with other documents, another first model or another teacher");
+        }
+        if state.position.stage >= recipe.stages.len() {
+            return refuse(&format!("it is in stage {} of {}", state.position.stage, recipe.stages.len()));
         }
         state
     } else {
@@ -190,11 +130,10 @@ pub fn run(
             let reason = "the directory has a run; resume it or take another directory".into();
             return Err(TrainError::Resume { path, reason });
         }
-        // A head of a language model that is the embedding is stored once.
-        parameters.list.iter_mut().for_each(|p| p.values.shrink_to_fit());
         let position = Position {
-            recipe: fingerprint,
+            recipe: written,
             workers: inputs.workers,
+            inputs: Some(given),
             stage: 0,
             step: 0,
             best: None,
@@ -412,9 +351,11 @@ impl Run<'_> {
         let graph = Graph::evaluation(config, parameters, &values, forms.clone())?.with_layers(layers);
         let at = |length: &usize| score(&graph, documents, *length, self.inputs.workers);
         let scores = rule.lengths.iter().map(at).collect::<Result<Vec<_>>>()?;
-        let loss = scores.iter().map(|s| s.loss).sum::<f64>() / scores.len().max(1) as f64;
+        // As a state keeps it.
+        let loss = f64::from((scores.iter().map(|s| s.loss).sum::<f64>() / scores.len().max(1) as f64) as f32);
         let Position { stage, step, best, .. } = self.state.position;
-        let is_best = best.is_none_or(|b| loss < b);
+        // What is no number is never the best: nothing would be smaller than it afterwards.
+        let is_best = loss.is_finite() && best.is_none_or(|b| loss < b);
         if is_best {
             let weights = parameters.weights_of(&values)?;
             Checkpoint::write(&stage_directory(self.directory, stage), config, &weights, Precision::F32)?;

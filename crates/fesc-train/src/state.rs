@@ -20,6 +20,9 @@ pub(crate) struct Position {
     pub(crate) recipe: String,
     /// Workers, on which the order of sums depends.
     pub(crate) workers: usize,
+    /// Configuration, documents and teacher in 64 bits ([`crate::fingerprint`]); states of older versions have none.
+    #[serde(default)]
+    pub(crate) inputs: Option<u64>,
     pub(crate) stage: usize,
     /// Steps done in the stage.
     pub(crate) step: usize,
@@ -30,6 +33,14 @@ pub(crate) struct Position {
     /// Seconds of training so far.
     pub(crate) seconds: f64,
     pub(crate) optimiser_steps: u64,
+}
+
+impl Position {
+    /// Rounds to f32. JSON gives back an f64 but for its last bit, and a resumed run must see the numbers of the run.
+    pub(crate) fn tidy(&mut self) {
+        self.best = self.best.map(|loss| f64::from(loss as f32));
+        self.ranges.iter_mut().flatten().for_each(|range| *range = range.rounded());
+    }
 }
 
 /// Position and tensors.
@@ -77,7 +88,8 @@ impl State {
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|e| refuse(e.to_string()))?;
         let text = header.metadata().as_ref().and_then(|m| m.get(KEY));
         let text = text.ok_or_else(|| refuse("it is no state of a training run".into()))?;
-        let position: Position = serde_json::from_str(text).map_err(|e| refuse(e.to_string()))?;
+        let mut position: Position = serde_json::from_str(text).map_err(|e| refuse(e.to_string()))?;
+        position.tidy();
         let file = SafeTensors::deserialize(&bytes).map_err(|e| refuse(e.to_string()))?;
         let take = |kind: &str, name: &str, count: usize| {
             let view = file.tensor(&format!("{kind}.{name}")).map_err(|e| refuse(e.to_string()))?;
@@ -120,13 +132,17 @@ mod tests {
         let position = Position {
             recipe: "r".into(),
             workers: 2,
+            inputs: Some(u64::MAX - 5),
             stage: 1,
             step: 5,
             best: Some(0.1),
-            ranges: Some(vec![Range { low: 0.1, high: 3.3 }]),
+            // Many numbers of many digits: some of them come back from JSON with another last bit.
+            ranges: Some((1..2000).map(|i| Range { low: f64::from(i).sqrt(), high: f64::from(i).ln_1p() }).collect()),
             seconds: 1.5,
             optimiser_steps: 7,
         };
+        let mut position = position;
+        position.tidy();
         let average = Some(parameters.values());
         State { position, parameters, moments, average }
     }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use fesc_model::{Checkpoint, Model, Weights};
+use fesc_model::{Checkpoint, Config, Model, Shape, Weights};
 use fesc_ring::Prg;
 use fesc_train::{Control, Document, Event, Inputs, Outcome, Recipe, TrainError, initial_weights, run, student};
 
@@ -37,6 +37,7 @@ fn recipe(stages: &str) -> Recipe {
 
 struct Task {
     recipe: Recipe,
+    norm_groups: usize,
     training: Vec<Document>,
     validation: Vec<Document>,
     weights: Weights,
@@ -53,12 +54,13 @@ impl Task {
             layer.dt_bias.fill(0.0);
             layer.a_log.fill(-5.0);
         }
-        Self { recipe, training, validation, weights, teacher: None, workers: 2 }
+        Self { recipe, norm_groups: 1, training, validation, weights, teacher: None, workers: 2 }
     }
 
     fn run(&self, to: &Path, resume: bool, mut see: impl FnMut(&Event) -> Control) -> Result<Outcome, TrainError> {
+        let shape = *self.recipe.config(16).unwrap().shape();
         let inputs = Inputs {
-            config: self.recipe.config(16).unwrap(),
+            config: Config::new(Shape { norm_groups: self.norm_groups, ..shape }).unwrap(),
             weights: self.weights.clone(),
             training: &self.training,
             validation: &self.validation,
@@ -148,6 +150,12 @@ fn a_resumed_run_is_the_same_run() {
     let mut other = Task::new(recipe(STAGES), 40);
     other.recipe.seed = 8;
     assert!(matches!(other.run(whole.path(), true, |_| Control::Continue), Err(TrainError::Resume { .. })));
+    // Nor with other documents, in number or in one token.
+    let mut other = Task::new(recipe(STAGES), 40);
+    other.training[17].0[3] ^= 1;
+    assert!(matches!(other.run(whole.path(), true, |_| Control::Continue), Err(TrainError::Resume { .. })));
+    let other = Task::new(recipe(STAGES), 41);
+    assert!(matches!(other.run(whole.path(), true, |_| Control::Continue), Err(TrainError::Resume { .. })));
     let other = Task { workers: 1, ..task };
     assert!(matches!(other.run(whole.path(), true, |_| Control::Continue), Err(TrainError::Resume { .. })));
 }
@@ -201,6 +209,9 @@ fn bad_recipes_and_data_are_refused() {
     let mut wrong = recipe(MEMORY);
     wrong.stages[0].token_dropout = 1.0;
     assert!(matches!(wrong.check(), Err(TrainError::Recipe { .. })));
+    let mut wrong = recipe(MEMORY);
+    wrong.evaluation.documents = Some(0);
+    assert!(wrong.check().unwrap_err().to_string().contains("evaluation.documents"));
     let directory = tempfile::tempdir().unwrap();
     let mut task = Task::new(recipe(MEMORY), 8);
     task.training[3].0[5] = 16;
@@ -208,6 +219,9 @@ fn bad_recipes_and_data_are_refused() {
     assert!(error.to_string().contains("document 3 has token 16"), "{error}");
     task.training[3].0.clear();
     assert!(task.run(directory.path(), false, |_| Control::Continue).is_err());
+    // A model that could not be written is not trained.
+    let task = Task { norm_groups: 2, ..Task::new(recipe(MEMORY), 8) };
+    assert!(matches!(task.run(directory.path(), false, |_| Control::Continue), Err(TrainError::Model(_))));
     // A learning rate without sense is noticed, not trained on.
     let mut task = Task::new(recipe(MEMORY), 32);
     task.recipe.stages[0].lr = 1e20;

@@ -74,7 +74,7 @@ fn shipped() -> Result<(String, Checkpoint, Tokenizer)> {
 
 #[cfg(shipped_model)]
 fn shipped_calibration() -> Result<Calibration> {
-    Ok(serde_json::from_str(shipped::CALIBRATION)?)
+    Ok(Calibration::from_json(shipped::CALIBRATION)?)
 }
 
 #[cfg(not(shipped_model))]

@@ -112,7 +112,7 @@ pub enum Command {
     /// Find the ranges that the fixed-point twin of a model needs.
     ///
     /// Runs the float model over documents (JSONL or its zst, labels are not used) and writes calibration.json into the
-    /// model's directory. A later document may exceed these ranges twofold (a mean of squares fourfold) before the twin
+    /// model's directory. A later document may exceed these ranges twofold (a mean of squares sixteenfold, either way) before the twin
     /// refuses it. Ranges are public in the private protocol: take public documents.
     /// Prints model, documents, tokens, file.
     ///
@@ -147,10 +147,10 @@ pub enum Bench {
     /// DATA has train, validation and test (.jsonl or .jsonl.zst). For each set of forms the model is scored on test with
     /// the forms put in place of the true functions (post_swap), and once more after a short training with the forms in
     /// place from its first step (aware): the same steps for all, so that `exact` is the control. Everything in float: what
-    /// forms cost in fixed point is `fesc eval --twin`.
+    /// forms cost in fixed point is `fesc eval --twin`. A checkpoint of a stage has no tokenizer.json: copy the model's into it.
     /// Prints forms, length, post_swap, aware, documents, epochs, seconds.
     ///
-    /// Example: fesc bench forms --data scotus --model training/stage-1 --length 512 --epochs 0.5
+    /// Example: fesc bench forms --data scotus --model my-model --length 512 --epochs 0.5
     Forms(FormsArgs),
     /// Oblivious transfer between two processes on this machine.
     ///

@@ -116,6 +116,14 @@ fn a_run_is_not_lost_and_ends_the_same_when_resumed() {
     assert!(place.train("whole", &[]).fails(2).contains("--resume"), "the run alone is worth keeping");
     place.train("whole", &["--resume"]).ok();
     assert!(weights("whole") == first, "a finished run ends the same");
+    // Another tokenizer, or other documents, are not taken for those of the run.
+    let tokenizer = fs::read(place.path("whole/tokenizer.json")).unwrap();
+    fs::write(place.path("other.json"), "{}").unwrap();
+    place.train("whole", &["--resume", "--tokenizer", &place.text("other.json")]).ok();
+    assert_eq!(fs::read(place.path("whole/tokenizer.json")).unwrap(), tokenizer);
+    fs::write(place.path("data/train.jsonl"), lines(1..61)).unwrap();
+    assert!(place.train("whole", &["--resume"]).fails(1).contains("other documents"));
+    fs::write(place.path("data/train.jsonl"), lines(0..60)).unwrap();
     // The same seed, tokenizer and threads elsewhere.
     place.train("again", &["--tokenizer", &place.text("whole/tokenizer.json")]).ok();
     assert!(weights("again") == first);
@@ -136,6 +144,10 @@ fn weights_may_come_from_a_model() {
     };
     assert!(same("tokenizer.json"), "the model's tokenizer goes with its weights");
     assert!(place.accuracy("second", &["--twin"]) >= 0.9, "two steps of no size change nothing");
+    next["classes"] = 4.into();
+    place.recipe(&next);
+    assert!(place.train("third", &["--start", &place.text("first")]).fails(2).contains("3 classes"));
+    next["classes"] = 3.into();
     next["shape"]["state"] = 16.into();
     place.recipe(&next);
     assert!(place.train("third", &["--start", &place.text("first")]).fails(2).contains("another shape"));

@@ -149,8 +149,16 @@ impl Calibration {
             return Err(TwinError::NoCalibration { path }.into());
         }
         let text = crate::checkpoint::read_text(&path, LIMIT)?;
-        let mut read: Self =
-            serde_json::from_str(&text).map_err(|e| ModelError::Json { path, reason: e.to_string() })?;
+        Self::parse(&text).map_err(|reason| ModelError::Json { path, reason })
+    }
+
+    /// The same from the text of such a file.
+    pub fn from_json(text: &str) -> Result<Self> {
+        Self::parse(text).map_err(|reason| ModelError::Json { path: FILE.into(), reason })
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut read: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;
         read.tidy();
         Ok(read)
     }
@@ -200,6 +208,8 @@ mod tests {
         made.save(directory.path()).unwrap();
         let mut read = Calibration::load(directory.path()).unwrap();
         assert_eq!(read, made);
+        assert_eq!(Calibration::from_json(&fs::read_to_string(directory.path().join(FILE)).unwrap()).unwrap(), made);
+        assert!(matches!(Calibration::from_json("{}"), Err(ModelError::Json { .. })));
         read.check(model.config()).unwrap();
         read.layers[1].state = f64::INFINITY;
         assert!(read.check(model.config()).unwrap_err().to_string().contains("layer 1"));

@@ -29,8 +29,39 @@ pub(super) fn view(data: &[i64], rows: usize, cols: usize) -> Result<View<'_>> {
     Ok(View::new(bytemuck::cast_slice(data), rows, cols).map_err(TwinError::from)?)
 }
 
-/// `a b` over the integers, for products that stay below 2^63.
+/// Largest magnitude of a matrix.
+fn largest(a: View<'_>) -> f64 {
+    a.lines().flatten().fold(0u64, |most, &v| most.max((v as i64).unsigned_abs())) as f64
+}
+
+/// An entry as an integer; 0 outside.
+fn entry(a: View<'_>, row: usize, col: usize) -> i128 {
+    a.get(row, col).map_or(0, |v| i128::from(v as i64))
+}
+
+/// What does not fit becomes the end of i64, which no range holds.
+fn narrow(v: i128) -> i64 {
+    v.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+}
+
+/// `sum + a b`; a sum that did not fit stays outside.
+#[inline]
+pub(super) fn add_product(sum: i64, a: i64, b: i64) -> i64 {
+    if sum == i64::MIN || sum == i64::MAX { sum } else { narrow(i128::from(sum) + i128::from(a) * i128::from(b)) }
+}
+
+/// `a b` over the integers. 64 bits hold it where the largest entries say so; else it is computed wide and cut to the ends of i64, so that
+/// a sum far outside its range can not come back into it.
 pub(super) fn exact(out: &mut [i64], a: View<'_>, b: View<'_>) -> Result<()> {
+    if a.cols() as f64 * largest(a) * largest(b) >= 62f64.exp2() && a.cols() == b.rows() {
+        for (i, row) in out.chunks_exact_mut(b.cols().max(1)).enumerate() {
+            for (j, out) in row.iter_mut().enumerate() {
+                let terms = (0..a.cols()).map(|k| entry(a, i, k) * entry(b, k, j));
+                *out = narrow(terms.fold(0, i128::saturating_add));
+            }
+        }
+        return Ok(());
+    }
     let ring = Ring::new(64).map_err(|_| TwinError::BadCalibration { reason: "64 bits are no ring".into() })?;
     Ok(fesc_ring::gemm::gemm(ring, a, b, bytemuck::cast_slice_mut(out), Update::Set).map_err(TwinError::from)?)
 }
@@ -76,12 +107,11 @@ impl Conv {
         let rows = x.len() / width;
         let mut out = vec![0i64; rows * self.channels];
         run.rows(&mut out, self.channels, |_, t, row| {
-            row.copy_from_slice(&self.bias);
-            for (taps, past) in self.taps.iter().zip((0..=t).rev()) {
-                let source = &x[past * width + first..][..self.channels];
-                for ((out, &v), &w) in row.iter_mut().zip(source).zip(taps) {
-                    *out = out.saturating_add(v.saturating_mul(w));
-                }
+            for (c, (out, &bias)) in row.iter_mut().zip(&self.bias).enumerate() {
+                let past = self.taps.iter().zip((0..=t).rev());
+                let products = past.map(|(taps, t)| i128::from(x[t * width + first + c]) * i128::from(taps[c]));
+                // Wide: two products that left 64 bits in opposite directions must not cancel.
+                *out = narrow(products.sum::<i128>() + i128::from(bias));
             }
         })?;
         run.disturb_outputs(&mut out);
@@ -123,6 +153,28 @@ mod tests {
             let deviation = (y.iter().map(|&v| (v as f64).powi(2)).sum::<f64>() / 20_000.0).sqrt();
             assert!((low..=high).contains(&deviation), "{deviation}");
         }
+    }
+
+    /// Sums that leave 64 bits do not come back as small ones.
+    #[test]
+    fn what_leaves_64_bits_stays_outside() {
+        let cut = |a: &[i64], b: &[i64]| {
+            let mut out = [0];
+            exact(&mut out, view(a, 1, a.len()).unwrap(), view(b, b.len(), 1).unwrap()).unwrap();
+            out[0]
+        };
+        // Modulo 2^64 these are 0, 5 and -2^40.
+        assert_eq!(cut(&[1 << 40; 4], &[1 << 40; 4]), i64::MAX);
+        assert_eq!(cut(&[-(1 << 40), 5], &[1 << 40, 1]), i64::MIN);
+        assert_eq!(cut(&[1 << 40, -1], &[1 << 24, 1 << 40]), i64::MAX);
+        // Large terms whose sum is small are exact.
+        assert_eq!(cut(&[1 << 40, 1 << 40, 3], &[1 << 40, -(1 << 40), 7]), 21);
+        assert_eq!(add_product(i64::MIN, 1 << 40, 1 << 40), i64::MIN);
+        assert_eq!((add_product(-1, 1 << 40, 1 << 40), add_product(-6, 2, 3)), (i64::MAX, 0));
+        let mut nearest = Rounding::nearest();
+        let mut run = Run::new(48, true, &mut nearest);
+        let conv = Conv { channels: 1, taps: vec![vec![1 << 20], vec![-(1 << 20)]], bias: vec![5] };
+        assert_eq!(conv.run(&mut run, &[3 << 50, 1 << 50, 1 << 50], 1, 0).unwrap(), [i64::MAX, i64::MIN, 5]);
     }
 
     #[test]

@@ -78,6 +78,9 @@ impl Twin {
                 found,
             });
         };
+        if stream.is_empty() {
+            return Err(ModelError::NoTokens);
+        }
         let mut run = self.start(rounding);
         run.layer = layer;
         block.run(&mut run, &self.preset, &self.config, stream, &mut |_, _, _, _| ())

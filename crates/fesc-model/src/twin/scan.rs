@@ -19,7 +19,7 @@ use fesc_ring::View;
 use rayon::prelude::*;
 
 use super::exponent::Exponent;
-use super::linear::{exact, view};
+use super::linear::{add_product, exact, view};
 use super::plan::{CHUNK, DELTA, Scales};
 use super::range::{Local, Quantity as Q, Run};
 use crate::{Result, Shape};
@@ -297,7 +297,7 @@ impl Dual {
                     for (i, &v) in part.iter().enumerate() {
                         let at = group * width + i;
                         let v = local.round(Q::Carried, v, s.bc + s.state, sum - s.exp);
-                        y[at] = y[at].saturating_add(v.saturating_mul(left.row[t * heads + at / dim]));
+                        y[at] = add_product(y[at], v, left.row[t * heads + at / dim]);
                     }
                 }
             }

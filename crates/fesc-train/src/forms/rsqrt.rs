@@ -31,6 +31,11 @@ impl Range {
         self.high = self.high.max(v);
     }
 
+    /// In f32, so that it comes back from a file as it was.
+    pub fn rounded(self) -> Self {
+        Self { low: f64::from(self.low as f32), high: f64::from(self.high as f32) }
+    }
+
     /// The smallest range that holds both.
     pub fn join(self, other: Self) -> Self {
         Self { low: self.low.min(other.low), high: self.high.max(other.high) }

@@ -78,7 +78,7 @@ pub struct TrainArgs {
     /// Go on with the run in OUT.
     #[arg(long)]
     pub resume: bool,
-    /// A tokenizer.json to use instead of training one.
+    /// A tokenizer.json to use instead of training one; a resumed run keeps its own.
     #[arg(long, value_name = "FILE")]
     pub tokenizer: Option<PathBuf>,
     /// A model to begin with; it must have the recipe's shape, and its tokenizer is used.

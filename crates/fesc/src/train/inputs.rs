@@ -34,11 +34,11 @@ impl Corpus {
     }
 }
 
-/// The tokenizer that the command line names, that of the run or of the first weights, or one trained on the texts.
+/// The tokenizer of the run that goes on, the one that the command line names, that of the first weights, or one trained on the texts.
 pub fn tokenizer(args: &TrainArgs, recipe: &Recipe) -> Result<Tokenizer> {
     let of_run = args.resume.then(|| args.out.join("tokenizer.json"));
     let of_model = || args.start.as_ref().or(args.teacher.as_ref()).map(|model| model.join("tokenizer.json"));
-    if let Some(path) = args.tokenizer.clone().or(of_run).or_else(of_model) {
+    if let Some(path) = of_run.or_else(|| args.tokenizer.clone()).or_else(of_model) {
         return Ok(Tokenizer::load(&path)?);
     }
     let path = corpus::file(&args.data, "train")?;
@@ -79,10 +79,15 @@ pub fn start(args: &TrainArgs, recipe: &Recipe, vocab: usize, documents: &[Docum
     };
     agree(recipe, &config)?;
     // A language model has no classifier yet.
-    weights.head.get_or_insert_with(|| Head {
+    let head = weights.head.get_or_insert_with(|| Head {
         weight: vec![0.0; recipe.classes * config.d_model],
         bias: vec![0.0; recipe.classes],
     });
+    if head.bias.len() != recipe.classes {
+        let found = head.bias.len();
+        let text = format!("the first weights have a classifier of {found} classes, the recipe of {}", recipe.classes);
+        return Err(Refusal::Usage(text).into());
+    }
     let config = if recipe.labels.is_empty() { config } else { config.with_labels(recipe.labels.clone()) };
     Ok(Start { config, weights, teacher })
 }

@@ -89,6 +89,7 @@ fn layers_can_be_checked_one_by_one() {
     }
     assert!(twin.layer(2, &mut [0; 32], &mut Rounding::nearest()).is_err());
     assert!(twin.layer(0, &mut [0; 31], &mut Rounding::nearest()).is_err());
+    assert!(matches!(twin.layer(0, &mut [], &mut Rounding::nearest()), Err(crate::ModelError::NoTokens)));
 }
 
 /// Deviation and largest distance of noisy runs of the first block, by tensor, in ulps of the tensor.

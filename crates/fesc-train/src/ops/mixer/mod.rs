@@ -119,6 +119,8 @@ impl Mixer {
         let (mut delta, mut delta_slope) = (vec![0.0; raw.len()], vec![0.0; raw.len()]);
         self.forms.softplus.values_and_slopes(&raw, &mut delta, &mut delta_slope);
         let (low, high) = s.delta_limit;
+        // A form of softplus may be a little below 0, and no protocol has a comparison for that.
+        let low = if low > 0.0 { low } else { f32::NEG_INFINITY };
         for (delta, slope) in delta.iter_mut().zip(&mut delta_slope) {
             if *delta < low || *delta > high {
                 (*delta, *slope) = (delta.clamp(low, high), 0.0);

@@ -138,3 +138,26 @@ fn delta_limits_stop_the_gradient() {
     assert!(grad.iter().all(|row| row.last() == Some(&0.0)));
     assert!(grad.iter().any(|row| row[0] != 0.0));
 }
+
+/// The protocol's Delta is the form's, also where that is a little below 0: nothing is cut there, so that gradients pass.
+#[test]
+fn a_form_below_zero_is_taken_as_it_is() {
+    let shape = shape(1, 2, 2, 1, 1);
+    let forms = Arc::new(Forms::new("d2".parse().unwrap(), None).unwrap());
+    let grid: Vec<f32> = (0..400).map(|i| -0.01 * i as f32).collect();
+    let mut values = grid.clone();
+    forms.softplus.values(&grid, &mut values);
+    let dt =
+        grid.iter().zip(&values).find(|(_, v)| **v < -1e-3).map(|(x, _)| *x).expect("the form is below 0 somewhere");
+    let (proj, parts) = (shape.proj_dim(), Parts::new(&shape));
+    let mut x: Vec<f32> = random(51, &[3 * proj]).to_vec1().unwrap();
+    x.chunks_exact_mut(proj).for_each(|row| row[proj - 1] = dt);
+    let mut w: Vec<f32> = random(52, &[parts.size()]).to_vec1().unwrap();
+    w[parts.dt_bias].fill(0.0);
+    let x = candle_core::Var::from_vec(x, (3, proj), &Device::Cpu).unwrap();
+    let w = Tensor::new(w, &Device::Cpu).unwrap();
+    let op = Mixer::new(&shape, Arc::new(Layout::new([3])), forms);
+    let grads = mixer(&x, &w, op).unwrap().sum_all().unwrap().backward().unwrap();
+    let grad: Vec<Vec<f32>> = grads.get(&x).unwrap().to_vec2().unwrap();
+    assert!(grad.iter().all(|row| row[proj - 1] != 0.0), "{grad:?}");
+}
