@@ -13,7 +13,6 @@ use crate::cli::{ModelArgs, PresetChoice};
 use crate::exit::Refusal;
 
 /// The shipped model.
-#[cfg(shipped_model)]
 mod shipped {
     macro_rules! file {
         ($name:literal) => {
@@ -60,26 +59,13 @@ impl Files {
     }
 }
 
-#[cfg(shipped_model)]
 fn shipped() -> Result<(String, Checkpoint, Tokenizer)> {
     let checkpoint = Checkpoint::embedded(shipped::NAME, shipped::CONFIG, shipped::WEIGHTS)?;
     Ok((shipped::NAME.into(), checkpoint, Tokenizer::from_json(shipped::TOKENIZER)?))
 }
 
-#[cfg(not(shipped_model))]
-fn shipped() -> Result<(String, Checkpoint, Tokenizer)> {
-    Err(Refusal::Usage("this program was built without models/scotus and ships no model; give --model DIR".into())
-        .into())
-}
-
-#[cfg(shipped_model)]
 fn shipped_calibration() -> Result<Calibration> {
     Ok(Calibration::from_json(shipped::CALIBRATION)?)
-}
-
-#[cfg(not(shipped_model))]
-fn shipped_calibration() -> Result<Calibration> {
-    Err(Refusal::Usage("this program ships no model and no calibration".into()).into())
 }
 
 enum Engine {
