@@ -12,6 +12,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fesc-ring", &[]),
     ("fesc-net", &[]),
     ("fesc-ot", &["fesc-ring", "fesc-net"]),
+    ("fesc-rlwe", &["fesc-ring"]),
     ("fesc-approx", &["fesc-ring"]),
     ("fesc-mpc", &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx"]),
     ("fesc-model", &["fesc-ring", "fesc-approx"]),

@@ -5,9 +5,9 @@
 mod support;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use fesc_model::{Checkpoint, Pooling};
+use fesc_model::{Checkpoint, Config, Pooling};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::{Value, json};
 use support::{fesc, fesc_reads};
@@ -168,6 +168,22 @@ fn a_student_takes_half_of_its_teacher() {
     assert!(!place.path("student").exists(), "a refused command leaves nothing behind");
     place.train("student", &["--teacher", &place.text("teacher"), "--halve"]).ok();
     assert!(place.accuracy("student", &[]) >= 0.9);
+}
+
+/// The committed recipes are read, and have the shapes that they are named after.
+#[test]
+fn the_committed_recipes_are_sound() {
+    let recipes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
+    let read = |name: &str| fesc_train::Recipe::read(&recipes.join(name)).unwrap();
+    for (name, shape) in [("mamba2-130m-teacher.json", "130m"), ("mamba-base-student.json", "base")] {
+        let (found, named) = (read(name).config(50_288).unwrap(), Config::named(shape).unwrap());
+        let sizes = |c: &Config| (c.d_model, c.layers, c.heads, c.head_dim, c.state, c.groups, c.conv_width, c.vocab);
+        assert_eq!(sizes(&found), sizes(&named), "{name}");
+    }
+    let shipped = Checkpoint::open(&recipes.join("../models/scotus")).unwrap();
+    let recipe = read("scotus.json");
+    assert_eq!(shipped.config(), &recipe.config(recipe.tokenizer.vocab).unwrap(), "the model is of its recipe");
+    assert_eq!(fs::read_dir(&recipes).unwrap().count(), 4, "a recipe that no test reads");
 }
 
 #[test]

@@ -1,0 +1,211 @@
+//! Rows of a secret table for secret ids (design 6.6, review B).
+//!
+//! The server publishes its table once, encrypted under a key made for this alone. For each token the client takes the row's
+//! ciphertext, makes it unrecognisable, and sends it back; both end with shares of the row.
+//!
+//! ```text
+//! public    A, alpha_v from a seed
+//! once      B = A S + e_pk;   beta_v = (alpha_v S + e_v + E_v)[0..d)        to the client ([`Table`])
+//! token v   alpha' = alpha_v + A r + f1                                     N elements, to the server ([`Query`])
+//!           beta'  = beta_v + (B r + f0)[0..d) + rho                        d elements, to the server
+//! shares    client -rho,   server (beta' - alpha' S)[0..d)
+//! sum       E_v + e_v + e_pk r + f0 - f1 S
+//! ```
+//!
+//! with fresh ternary `r`, Gaussian `f0, f1` and `rho` uniform over `Z_q^d` for every token.
+//!
+//! # Noise
+//! Standard deviation `sigma sqrt(1 + 1 + 2 N 2/3)`, 167 at `N = 2048` ([`noise`]). Hence the table has 30 fractional bits (1.6e-7), and the
+//! caller truncates the shares to the scale of the residual stream.
+//!
+//! # Views
+//! *Server corrupt.* `rho` makes the phase of what it receives uniform, whatever its noise, so `r` is left with the one
+//! sample `alpha' - alpha_v = A r + f1`, which RLWE makes uniform. Two tokens have two `r`: with one, the difference of two
+//! `alpha'` names the pair of rows. A mask on the message alone would not do: the noise `e_v` is the server's and
+//! recognises the row. *Client corrupt.* It sees RLWE samples under `S`.
+//! Tests: `a_row_without_its_mask_is_recognised`, `a_mask_on_the_message_alone_is_not_enough`, `one_r_for_two_tokens_names_the_pair`.
+//!
+//! # Cost
+//! Setup `(V d + N) l` bits, once per model; per token `(N + d) l` bits, half a round. Client: two ring products of 5 transforms together.
+//! Server: one of 4.
+
+use fesc_ring::Prg;
+use fesc_ring::poly::{PolyRing, PreparedFull, PreparedSmall};
+use fesc_ring::sample::gaussian::SIGMA;
+use fesc_ring::sample::{gaussian, ternary};
+use rayon::prelude::*;
+use zeroize::Zeroizing;
+
+use crate::error::length;
+use crate::{Params, Result, RlweError, Seed};
+
+const PURPOSE: &[u8; 16] = b"embedding table ";
+
+/// Standard deviation of the noise of a row, in units of its last place.
+pub fn noise(params: &Params) -> f64 {
+    SIGMA * (2.0 + 2.0 * params.degree() as f64 * 2.0 / 3.0).sqrt()
+}
+
+/// `A`.
+fn common(params: &Params, seed: &Seed) -> Vec<u64> {
+    seed.polynomial(params, PURPOSE, [0, 0, 0])
+}
+
+/// `alpha_v`.
+fn row_mask(params: &Params, seed: &Seed, id: usize) -> Vec<u64> {
+    seed.polynomial(params, PURPOSE, [1, id as u64, 0])
+}
+
+fn add_noise(params: &Params, out: &mut [u64], prg: &mut Prg) {
+    let mut e = Zeroizing::new(vec![0i64; out.len()]);
+    gaussian(prg, &mut e);
+    for (o, &e) in out.iter_mut().zip(e.iter()) {
+        *o = params.ring().add(*o, params.ring().from_signed(e));
+    }
+}
+
+/// What the client downloads.
+pub struct Table {
+    params: Params,
+    seed: Seed,
+    width: usize,
+    polys: PolyRing,
+    common: PreparedFull,
+    key: Vec<u64>,
+    prepared_key: PreparedFull,
+    rows: Vec<u64>,
+}
+
+/// What the client sends for one token. Every element is masked.
+pub struct Query {
+    /// `alpha'`: N elements.
+    pub mask: Vec<u64>,
+    /// `beta'`: d elements.
+    pub row: Vec<u64>,
+}
+
+impl Table {
+    /// A table as received: the key `B` (N elements) and the rows (d each).
+    ///
+    /// # Errors
+    /// If sizes do not fit together.
+    pub fn new(params: Params, seed: Seed, width: usize, mut key: Vec<u64>, mut rows: Vec<u64>) -> Result<Self> {
+        let degree = params.degree();
+        if width == 0 || width > degree {
+            return Err(RlweError::Width { width, degree });
+        }
+        length("the table's key", degree, key.len())?;
+        length("the table's rows", rows.len() / width * width, rows.len())?;
+        params.ring().reduce_assign(&mut key);
+        params.ring().reduce_assign(&mut rows);
+        let polys = PolyRing::new(params.ring(), degree, 1)?;
+        let common = polys.prepare_full(&common(&params, &seed))?;
+        let prepared_key = polys.prepare_full(&key)?;
+        Ok(Self { params, seed, width, polys, common, key, prepared_key, rows })
+    }
+
+    /// `B`.
+    pub fn key(&self) -> &[u64] {
+        &self.key
+    }
+
+    /// All rows.
+    pub fn rows(&self) -> &[u64] {
+        &self.rows
+    }
+
+    /// Rows in the table.
+    pub fn vocabulary(&self) -> usize {
+        self.rows.len() / self.width
+    }
+
+    /// The query for a token, and the client's share of its row.
+    ///
+    /// # Errors
+    /// If there is no such row.
+    pub fn query(&self, id: usize, prg: &mut Prg) -> Result<(Query, Vec<u64>)> {
+        let ring = self.params.ring();
+        let mut rho = prg.ring_vec(ring, self.width);
+        let query = self.query_with(id, &rho, prg)?;
+        rho.iter_mut().for_each(|r| *r = ring.neg(*r));
+        Ok((query, rho))
+    }
+
+    /// [`Self::query`] with a given mask; tests give a bad one.
+    fn query_with(&self, id: usize, rho: &[u64], prg: &mut Prg) -> Result<Query> {
+        let (ring, degree, vocabulary) = (self.params.ring(), self.params.degree(), self.vocabulary());
+        if id >= vocabulary {
+            return Err(RlweError::Row { id, vocabulary });
+        }
+        let mut r = Zeroizing::new(vec![0; degree]);
+        ternary(prg, &mut r);
+        let r = self.polys.prepare_small(&r)?;
+        let mut mask = row_mask(&self.params, &self.seed, id);
+        self.polys.mul_add(&mut mask, &self.common, &r)?;
+        add_noise(&self.params, &mut mask, prg);
+        let mut row = self.polys.mul(&self.prepared_key, &r)?;
+        row.truncate(self.width);
+        add_noise(&self.params, &mut row, prg);
+        let beta = &self.rows[id * self.width..(id + 1) * self.width];
+        for ((o, &b), &m) in row.iter_mut().zip(beta).zip(rho) {
+            *o = ring.add(*o, ring.add(b, m));
+        }
+        Ok(Query { mask, row })
+    }
+}
+
+/// The server's side: the key of its table. No `Debug`, no `Clone`; the key is wiped on drop.
+pub struct Owner {
+    params: Params,
+    width: usize,
+    polys: PolyRing,
+    secret: PreparedSmall,
+}
+
+impl Owner {
+    /// Encrypts a table of integers (rows of `width`) under a fresh key and a fresh seed.
+    ///
+    /// # Errors
+    /// If the rows do not fit the ring.
+    pub fn publish(params: Params, width: usize, values: &[i64], prg: &mut Prg) -> Result<(Self, Table)> {
+        let (ring, degree) = (params.ring(), params.degree());
+        if width == 0 || width > degree {
+            return Err(RlweError::Width { width, degree });
+        }
+        length("a table", values.len() / width * width, values.len())?;
+        let seed = Seed::random(prg);
+        let polys = PolyRing::new(ring, degree, 1)?;
+        let mut secret = Zeroizing::new(vec![0; degree]);
+        ternary(prg, &mut secret);
+        let secret = polys.prepare_small(&secret)?;
+        let mut key = polys.mul(&polys.prepare_full(&common(&params, &seed))?, &secret)?;
+        add_noise(&params, &mut key, prg);
+        let mut rows = vec![0; values.len()];
+        let mut streams: Vec<Prg> = (0..values.len() / width).map(|_| prg.fork()).collect();
+        let work = rows.par_chunks_mut(width).zip(values.par_chunks(width)).zip(&mut streams).enumerate();
+        work.try_for_each(|(id, ((row, values), stream))| {
+            let product = polys.mul(&polys.prepare_full(&row_mask(&params, &seed, id))?, &secret)?;
+            for ((o, &p), &v) in row.iter_mut().zip(&product).zip(values) {
+                *o = ring.add(p, ring.from_signed(v));
+            }
+            add_noise(&params, row, stream);
+            Ok::<_, RlweError>(())
+        })?;
+        let table = Table::new(params, seed, width, key, rows)?;
+        Ok((Self { params, width, polys, secret }, table))
+    }
+
+    /// The server's share of the row that a query hides.
+    ///
+    /// # Errors
+    /// If a length is wrong.
+    pub fn share(&self, query: &Query) -> Result<Vec<u64>> {
+        length("the mask of a query", self.params.degree(), query.mask.len())?;
+        length("the row of a query", self.width, query.row.len())?;
+        let product = self.polys.mul(&self.polys.prepare_full(&query.mask)?, &self.secret)?;
+        Ok(query.row.iter().zip(&product).map(|(&b, &p)| self.params.ring().sub(b, p)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests;

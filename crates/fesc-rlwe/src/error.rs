@@ -1,0 +1,95 @@
+//! What can go wrong, with the numbers and the remedy.
+
+use fesc_ring::poly::PolyError;
+use fesc_ring::{MatrixError, RingError};
+
+/// An error of this crate.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RlweError {
+    /// The parameters are below the floor.
+    #[error(
+        "degree {degree} with a modulus of {log_q} bits is below 128 bits of security, which need at most {limit}; \
+         take a larger degree or a smaller modulus"
+    )]
+    Weak {
+        /// The degree.
+        degree: usize,
+        /// Bits of the modulus.
+        log_q: u32,
+        /// Most bits that the degree carries.
+        limit: u32,
+    },
+    /// The degree is not one that we have limits for.
+    #[error("degree {degree} is not supported: a power of two from 2048 to 65536 is")]
+    Degree {
+        /// The degree.
+        degree: usize,
+    },
+    /// A layer has a silly shape.
+    #[error(
+        "a linear layer with {inputs} inputs, {outputs} outputs and {taps} taps: each must be 1 or more, taps at most {most}"
+    )]
+    Shape {
+        /// Inputs.
+        inputs: usize,
+        /// Outputs.
+        outputs: usize,
+        /// Taps of the convolution.
+        taps: usize,
+        /// Most taps.
+        most: usize,
+    },
+    /// A block does not fit the ring.
+    #[error(
+        "a block of {tokens} tokens with {overlap} before it does not fit {degree} coefficients; cut the document into smaller blocks"
+    )]
+    Block {
+        /// New tokens.
+        tokens: usize,
+        /// Tokens repeated from the block before.
+        overlap: usize,
+        /// The degree.
+        degree: usize,
+    },
+    /// A table is wider than the ring.
+    #[error("rows of {width} do not fit {degree} coefficients; take a larger degree")]
+    Width {
+        /// Elements of a row.
+        width: usize,
+        /// The degree.
+        degree: usize,
+    },
+    /// No such row.
+    #[error("token {id} is not in a vocabulary of {vocabulary}; tokenizer and model do not belong together")]
+    Row {
+        /// The id asked for.
+        id: usize,
+        /// Rows of the table.
+        vocabulary: usize,
+    },
+    /// A slice has the wrong length.
+    #[error("{what}: {expected} elements expected, got {got}")]
+    Length {
+        /// Which one.
+        what: &'static str,
+        /// What it must have.
+        expected: usize,
+        /// What it has.
+        got: usize,
+    },
+    /// Products of polynomials.
+    #[error(transparent)]
+    Poly(#[from] PolyError),
+    /// Products of matrices.
+    #[error(transparent)]
+    Matrix(#[from] MatrixError),
+    /// The ring of shares.
+    #[error(transparent)]
+    Ring(#[from] RingError),
+}
+
+/// Refuses a slice of another length.
+pub(crate) fn length(what: &'static str, expected: usize, got: usize) -> Result<(), RlweError> {
+    if got == expected { Ok(()) } else { Err(RlweError::Length { what, expected, got }) }
+}

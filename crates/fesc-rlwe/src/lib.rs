@@ -1,0 +1,23 @@
+//! Exact RLWE: noise is a few units of the input's last place, and nothing is rounded.
+//!
+//! Where to look:
+//! - [`Params`]: degree and modulus, refused below 128 bits;
+//! - [`linear`]: `Y = conv(X W)` of a shared `X` by the server's secret `W` and taps, with one message from the client and
+//!   none back (design 6.1);
+//! - [`embedding`]: rows of the server's secret table as shares, for token ids that are the client's secret (design 6.6).
+//!
+//! Not guaranteed: anything against a party that leaves the protocol. [`linear`] says what each side's view is worth.
+#![forbid(unsafe_code)]
+
+pub mod embedding;
+mod error;
+pub mod linear;
+mod params;
+mod public;
+
+pub use error::RlweError;
+pub use params::Params;
+pub use public::Seed;
+
+/// The result of this crate.
+pub type Result<T, E = RlweError> = std::result::Result<T, E>;

@@ -1,0 +1,69 @@
+//! Degree and modulus, checked once.
+//!
+//! The limits are design 7.4's, MATZOV cost model, 128 bits, ternary secret, errors of deviation 3.2; 53 bits at
+//! `N = 2048`. They are not recomputed here. The set in use, `N = 2048` and `q = 2^48`, has 143 bits for one secret.
+
+use fesc_ring::Ring;
+
+use crate::{Result, RlweError};
+
+/// Most bits of the modulus by degree.
+const LIMITS: [(usize, u32); 6] = [(2048, 53), (4096, 106), (8192, 214), (16384, 430), (32768, 868), (65536, 1747)];
+
+/// A degree and a power-of-two modulus with at least 128 bits of security.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Params {
+    degree: usize,
+    ring: Ring,
+}
+
+impl Params {
+    /// Checks a degree and a modulus `2^log_q`.
+    ///
+    /// # Errors
+    /// [`RlweError::Weak`] below 128 bits, [`RlweError::Degree`] where we have no limit.
+    pub fn new(degree: usize, log_q: u32) -> Result<Self> {
+        let limit = LIMITS.iter().find(|(n, _)| *n == degree).ok_or(RlweError::Degree { degree })?.1;
+        if log_q > limit {
+            return Err(RlweError::Weak { degree, log_q, limit });
+        }
+        Ok(Self { degree, ring: Ring::new(log_q)? })
+    }
+
+    /// The set of the linear layer: `N = 2048`, `q = 2^48`.
+    ///
+    /// # Errors
+    /// None with these constants.
+    pub fn linear() -> Result<Self> {
+        Self::new(2048, 48)
+    }
+
+    /// `N`.
+    pub fn degree(&self) -> usize {
+        self.degree
+    }
+
+    /// `Z_q`, which is also the ring of the shares.
+    pub fn ring(&self) -> Ring {
+        self.ring
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weak_parameters_are_refused() {
+        for (degree, limit) in LIMITS {
+            assert_eq!(Params::new(degree, limit + 1), Err(RlweError::Weak { degree, log_q: limit + 1, limit }));
+        }
+        assert!(Params::new(2048, 53).is_ok() && Params::new(4096, 64).is_ok());
+        for degree in [0, 1024, 3000, 131_072] {
+            assert_eq!(Params::new(degree, 20), Err(RlweError::Degree { degree }));
+        }
+        assert!(matches!(Params::new(4096, 100), Err(RlweError::Ring(_))), "shares have at most 64 bits");
+        assert_eq!(Params::linear().unwrap(), Params::new(2048, 48).unwrap());
+    }
+}
