@@ -1,0 +1,2 @@
+//! Private inference: the block protocol over stages, client and server sessions, the cost estimator.
+#![forbid(unsafe_code)]

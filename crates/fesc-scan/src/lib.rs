@@ -1,0 +1,2 @@
+//! The scan contract: a packet in, the contracted output out.
+#![forbid(unsafe_code)]
