@@ -17,29 +17,26 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fesc-rlwe", &["fesc-ring", "fesc-net", "fesc-ot", "fesc-mpc"]),
     ("fesc-model", &["fesc-ring", "fesc-approx"]),
     ("fesc-scan", &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx", "fesc-mpc", "fesc-model"]),
-    ("fesc-infer", &[
-        "fesc-ring",
-        "fesc-net",
-        "fesc-ot",
-        "fesc-approx",
-        "fesc-mpc",
-        "fesc-rlwe",
-        "fesc-model",
-        "fesc-scan",
-    ]),
-    ("fesc-train", &["fesc-ring", "fesc-approx", "fesc-model"]),
-    ("fesc", &[
-        "fesc-ring",
-        "fesc-net",
-        "fesc-ot",
-        "fesc-approx",
-        "fesc-mpc",
-        "fesc-rlwe",
-        "fesc-model",
-        "fesc-scan",
+    (
         "fesc-infer",
-        "fesc-train",
-    ]),
+        &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx", "fesc-mpc", "fesc-rlwe", "fesc-model", "fesc-scan"],
+    ),
+    ("fesc-train", &["fesc-ring", "fesc-approx", "fesc-model"]),
+    (
+        "fesc",
+        &[
+            "fesc-ring",
+            "fesc-net",
+            "fesc-ot",
+            "fesc-approx",
+            "fesc-mpc",
+            "fesc-rlwe",
+            "fesc-model",
+            "fesc-scan",
+            "fesc-infer",
+            "fesc-train",
+        ],
+    ),
 ];
 
 fn root() -> PathBuf {
