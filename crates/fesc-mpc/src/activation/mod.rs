@@ -10,6 +10,7 @@
 
 mod even_residual;
 mod exp_square;
+mod guarded;
 mod horner;
 mod minimax_exp;
 mod newton;
@@ -22,6 +23,7 @@ use fesc_ring::Ring;
 
 pub use even_residual::EvenResidual;
 pub use exp_square::ExpSquare;
+pub use guarded::Guarded;
 pub use minimax_exp::MinimaxExp;
 pub use newton::{NeRms, Rsqrt};
 pub use piecewise::Piecewise;
