@@ -47,6 +47,28 @@ pub struct Channel {
 #[cfg(feature = "tap")]
 pub type Tap = Box<dyn FnMut(Tag, &mut Vec<u8>) + Send>;
 
+/// Ends a channel from another thread: a wait in `send` or `recv` returns with an error, and so does every later call. For
+/// time limits on whole sessions, and for a server that stops.
+pub struct Hangup {
+    socket: Option<TcpStream>,
+    outgoing: Arc<Queue>,
+    inbox: Option<Arc<Queue>>,
+}
+
+impl Hangup {
+    /// Ends it now. What is queued and not yet sent is lost.
+    pub fn now(&self) {
+        self.outgoing.fail(Failure::Gone { index: 0 });
+        if let Some(inbox) = &self.inbox {
+            inbox.end(Instant::now());
+        }
+        if let Some(socket) = &self.socket {
+            // It fails only when the peer has already ended the connection.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+}
+
 enum Incoming {
     Memory(Arc<Queue>),
     Stream(Box<FrameReader<Box<dyn Read + Send>>>),
@@ -209,6 +231,17 @@ impl Channel {
         self.recv(tag, len)
     }
 
+    /// A handle with which another thread can end this channel.
+    pub fn hangup(&self) -> Result<Hangup, NetError> {
+        let socket = self.socket.as_ref().map(TcpStream::try_clone).transpose();
+        let socket = socket.map_err(|source| NetError::Io { during: "splitting the socket", index: 0, source })?;
+        let inbox = match &self.incoming {
+            Incoming::Memory(inbox) => Some(Arc::clone(inbox)),
+            Incoming::Stream(_) => None,
+        };
+        Ok(Hangup { socket, outgoing: Arc::clone(&self.outgoing), inbox })
+    }
+
     /// Sends what is queued, tells the peer that no more will come, and reports whether all of it could be sent.
     /// It does not wait until the peer has read it; messages of the peer that arrive later may still cost it our last ones.
     pub fn close(mut self) -> Result<(), NetError> {
@@ -361,6 +394,20 @@ mod tests {
         let config = Config { read_timeout: Duration::from_millis(20), ..Config::default() };
         let (mut a, _b) = Channel::memory_pair_with(&config).unwrap();
         assert!(matches!(a.recv(T, 1), Err(NetError::Timeout { index: 0, .. })));
+    }
+
+    #[test]
+    fn another_thread_can_hang_up() {
+        let (mut a, _b) = Channel::memory_pair();
+        let hangup = a.hangup().unwrap();
+        let waiting = std::thread::spawn(move || {
+            let received = a.recv(T, 1);
+            (received, a.send(T, vec![1]))
+        });
+        hangup.now();
+        let (received, sent) = waiting.join().unwrap();
+        assert!(matches!(received, Err(NetError::Closed { index: 0 })), "{received:?}");
+        assert!(matches!(sent, Err(NetError::Ended)));
     }
 
     #[test]

@@ -21,6 +21,9 @@ const EXPORTER_LABEL: &[u8] = b"EXPORTER-fesc-net hello";
 /// How long a refused peer may take to hang up.
 const LEAVING: Duration = Duration::from_millis(200);
 
+/// How often a listener with a time limit looks for a client.
+const POLL: Duration = Duration::from_millis(5);
+
 /// How a server protects its connections.
 pub enum ServerSecurity {
     /// TLS 1.3 with this identity.
@@ -78,7 +81,37 @@ impl Listener {
             address: self.address.to_string(),
             source,
         })?;
-        Ok(Pending { socket, peer, tls: self.tls.clone(), config: self.config.clone() })
+        Ok(self.pending(socket, peer))
+    }
+
+    /// Waits for the next client for at most `limit`: `None` when nobody came. A server asks again and again, and looks in
+    /// between whether it is to stop. Not for two threads at once.
+    pub fn accept_within(&self, limit: Duration) -> Result<Option<Pending>, NetError> {
+        let refuse = |source| NetError::Connect { what: "accept on", address: self.address.to_string(), source };
+        let until = Instant::now() + limit;
+        self.socket.set_nonblocking(true).map_err(refuse)?;
+        let accepted = loop {
+            match self.socket.accept() {
+                // The standard library cannot wait for a listening socket with a limit; a short sleep can.
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        break Ok(None);
+                    }
+                    std::thread::sleep(left.min(POLL));
+                }
+                other => break other.map(Some),
+            }
+        };
+        self.socket.set_nonblocking(false).map_err(refuse)?;
+        let Some((socket, peer)) = accepted.map_err(refuse)? else { return Ok(None) };
+        // Some systems hand the mode of the listening socket down.
+        socket.set_nonblocking(false).map_err(refuse)?;
+        Ok(Some(self.pending(socket, peer)))
+    }
+
+    fn pending(&self, socket: TcpStream, peer: SocketAddr) -> Pending {
+        Pending { socket, peer, tls: self.tls.clone(), config: self.config.clone() }
     }
 }
 

@@ -30,6 +30,8 @@
 //! | 0x0300..=0x03ff | two-party protocols, online |
 //! | 0x0400..=0x04ff | correlations and the dealer |
 //! | 0x0500..=0x05ff | the program's measurements |
+//! | 0x0600..=0x067f | private inference, stages |
+//! | 0x0680..=0x06ff | private inference, sessions |
 //!
 //! # What is not promised
 //! The channel hides neither the sizes nor the times of messages. A peer that sends one byte now and then keeps a
@@ -89,9 +91,9 @@ mod stats;
 mod tls;
 mod writer;
 
-pub use channel::Channel;
 #[cfg(feature = "tap")]
 pub use channel::Tap;
+pub use channel::{Channel, Hangup};
 pub use config::Config;
 pub use endpoint::{ClientSecurity, Listener, Pending, ServerSecurity, connect};
 pub use error::NetError;

@@ -212,3 +212,34 @@ fn a_close_with_unread_messages_loses_nothing_that_was_sent() {
     a.close().unwrap();
     (0..16).for_each(|i| assert!(b.recv(T, 65_536).unwrap() == vec![i; 65_536], "message {i}"));
 }
+
+#[test]
+fn a_listener_waits_no_longer_than_told() {
+    let config = Config::default();
+    let listener = Listener::bind("127.0.0.1:0", plain().0, config.clone()).unwrap();
+    assert!(listener.accept_within(Duration::from_millis(20)).unwrap().is_none());
+    let address = listener.address().to_string();
+    let (client, server) = both(
+        || fesc_net::connect(&address, &plain().1, &SESSION, &config),
+        || listener.accept_within(Duration::from_secs(20)).unwrap().expect("a client").establish(&SESSION),
+    );
+    let (mut client, mut server) = (client.unwrap(), server.unwrap());
+    client.send(T, vec![1, 2]).unwrap();
+    assert_eq!(server.recv(T, 2).unwrap(), [1, 2]);
+}
+
+#[test]
+fn hanging_up_ends_a_wait_on_every_transport() {
+    for (name, (mut a, _b)) in pair::all(&Config::default()) {
+        let hangup = a.hangup().unwrap();
+        let start = Instant::now();
+        let (received, ()) = both(
+            || a.recv(T, 1),
+            || {
+                std::thread::sleep(Duration::from_millis(50));
+                hangup.now();
+            },
+        );
+        assert!(received.is_err() && start.elapsed() < Duration::from_secs(20), "{name}: {received:?}");
+    }
+}
