@@ -4,7 +4,7 @@
 use fesc_net::Channel;
 use fesc_ring::{Prg, Ring};
 
-use crate::correlation::{BitProducts, BitTriples, Bundle, DaBits, Leaves, Product, Select};
+use crate::correlation::{BitProducts, BitTriples, Bundle, DaBits, Leaves, Product, Select, Tensor};
 use crate::provider::{Correlations, Seeded};
 use crate::{Cost, Ledger, MpcError, Party, Request, Role, Shared};
 
@@ -15,17 +15,7 @@ pub(crate) fn ring(bits: u32) -> Ring {
 /// One of each kind, with awkward sizes.
 pub(crate) fn sample_requests() -> Vec<Request> {
     let r = ring(48);
-    let graph = Bundle {
-        ring: ring(37),
-        batch: 2,
-        masks: vec![(3, 4), (4, 5), (3, 1), (3, 4)],
-        products: vec![
-            Product::MatMul(0, 1),
-            Product::ScaleRows(2, 0),
-            Product::Hadamard(0, 3),
-            Product::RowInner(3, 3),
-        ],
-    };
+    let graph = graph(ring(37), [2, 3, 4, 5]);
     vec![
         Request::Bundle(Bundle::squares(r, 7)),
         Request::Bundle(Bundle::triples(ring(64), 5)),
@@ -42,6 +32,76 @@ pub(crate) fn sample_requests() -> Vec<Request> {
         Request::Leaves(Leaves { sender: Role::P0, count: 70, planes: 10 }),
         Request::Leaves(Leaves { sender: Role::P1, count: 64, planes: 5 }),
     ]
+}
+
+/// One product of every class over axes of sizes `k, q, c, p`, operands in awkward orders. `q` is the side of the triangles.
+pub(crate) fn graph(ring: Ring, [k, q, c, p]: [usize; 4]) -> Bundle {
+    // Axes: 0 = k, 1 = i and 2 = j (both q), 3 = c, 4 = p, 5 = an axis of one place.
+    let full = Tensor::new;
+    let masks = vec![
+        full(&[0, 1, 3]),
+        full(&[3, 0, 4]),
+        full(&[0, 1]),
+        full(&[0, 1, 3]),
+        Tensor::lower(&[0, 1, 2]),
+        Tensor::lower(&[4, 0, 1, 2]),
+        full(&[2, 4, 0]),
+        full(&[4]),
+        full(&[0, 2, 5, 3]),
+    ];
+    let product = Product::new;
+    let products = vec![
+        product(0, 1, full(&[0, 1, 4])),
+        product(1, 0, full(&[4, 1, 0])),
+        product(2, 0, full(&[0, 1, 3])),
+        product(0, 3, full(&[0, 1, 3])),
+        product(0, 3, full(&[3, 1, 0])),
+        product(3, 3, full(&[0, 1])),
+        product(3, 3, full(&[1])),
+        product(0, 0, full(&[])),
+        product(2, 7, full(&[0, 1, 4])),
+        product(7, 2, full(&[1, 4, 0])),
+        product(4, 5, Tensor::lower(&[0, 4, 1, 2])),
+        product(4, 4, Tensor::lower(&[0, 1, 2])),
+        product(5, 4, full(&[4, 0])),
+        product(7, 4, Tensor::lower(&[4, 0, 1, 2])),
+        product(4, 6, full(&[0, 1, 4])),
+        product(6, 4, full(&[1, 4, 0])),
+        product(4, 2, full(&[0, 2])),
+        product(8, 0, full(&[0, 1, 2])),
+        product(5, 6, full(&[1])),
+    ];
+    Bundle { ring, sizes: vec![k, q, q, c, p, 1], masks, products }
+}
+
+/// An index-by-index twin of an einsum, written apart from the product's own code.
+pub(crate) fn naive_product(bundle: &Bundle, product: &Product, left: &[u64], right: &[u64]) -> Vec<u64> {
+    let tensors = [&bundle.masks[product.left], &bundle.masks[product.right], &product.out];
+    let used: Vec<u8> = (0..bundle.sizes.len() as u8).filter(|a| tensors.iter().any(|t| t.axes.contains(a))).collect();
+    let place = |t: &Tensor, at: &[usize]| -> Option<usize> {
+        let whole = t.axes.len() - if t.lower { 2 } else { 0 };
+        let mut flat = t.axes[..whole].iter().fold(0, |acc, &a| acc * bundle.sizes[a as usize] + at[a as usize]);
+        if let [.., i, j] = t.axes[..]
+            && t.lower
+        {
+            let (q, i, j) = (bundle.sizes[i as usize], at[i as usize], at[j as usize]);
+            flat = flat * (q * (q + 1) / 2) + i * (i + 1) / 2 + (j <= i).then_some(j)?;
+        }
+        Some(flat)
+    };
+    let mut out = vec![0u64; product.out.len(&bundle.sizes)];
+    let count: usize = used.iter().map(|&a| bundle.sizes[a as usize]).product();
+    for mut n in 0..count {
+        let mut at = vec![0; bundle.sizes.len()];
+        for &a in &used {
+            at[a as usize] = n % bundle.sizes[a as usize];
+            n /= bundle.sizes[a as usize];
+        }
+        if let [Some(l), Some(r), Some(o)] = tensors.map(|t| place(t, &at)) {
+            out[o] = bundle.ring.add(out[o], bundle.ring.mul(left[l], right[r]));
+        }
+    }
+    out
 }
 
 /// What a run of both parties gave.

@@ -74,7 +74,7 @@ mod tests {
             let secret: Vec<i64> = (0..n as i64).map(|i| (i * 31) % 400 - 200).collect();
             let integers: Vec<u64> = values.iter().map(|&v| ring.from_signed(v)).collect();
             let (a, b) = Shared::split(ring, &integers, &mut Prg::from_seed([4; 16]));
-            let step = Guarded::new(&table);
+            let step = Guarded::new(table);
             let got = both(|p| match p.role() {
                 Role::P0 => step.run(p, &a, &[]),
                 Role::P1 => step.run(p, &b, &secret),
@@ -97,7 +97,7 @@ mod tests {
         let table = softplus::preset().unwrap();
         let x = Shared::new(table.ring(), vec![0; 3]);
         let got = both(|p| {
-            Ok(p.role() == Role::P0 || matches!(Guarded::new(&table).run(p, &x, &[]), Err(MpcError::Shape { .. })))
+            Ok(p.role() == Role::P0 || matches!(Guarded::new(table).run(p, &x, &[]), Err(MpcError::Shape { .. })))
         });
         assert_eq!(got.out, [true, true]);
     }

@@ -6,7 +6,7 @@
 use fesc_ring::Ring;
 
 use super::steps;
-use crate::correlation::{Bundle, Product};
+use crate::correlation::Bundle;
 use crate::protocol::Opened;
 use crate::{Ledger, MpcError, Party, Request, Shared};
 
@@ -29,8 +29,8 @@ impl Horner<'_> {
     /// Mask 0 is the variable, the others are the factors.
     fn bundle(&self, count: usize) -> Bundle {
         let n = self.products();
-        let products = (1..=n).map(|i| Product::Hadamard(i, 0)).collect();
-        Bundle { ring: self.ring, batch: 1, masks: vec![(count, 1); n + 1], products }
+        let pairs: Vec<_> = (1..=n).map(|i| (i, 0)).collect();
+        Bundle::elementwise(self.ring, count, n + 1, &pairs)
     }
 
     /// Writes the cost.

@@ -8,7 +8,7 @@ use fesc_approx::rsqrt::Rsqrt as Form;
 use fesc_ring::Ring;
 
 use super::{Activation, Piecewise, steps};
-use crate::correlation::{Bundle, Product};
+use crate::correlation::Bundle;
 use crate::protocol::{BitToArithmetic, Compare, Convert, Opened, Thresholds};
 use crate::{Ledger, MpcError, Party, Request, Shared, SharedBits};
 
@@ -26,12 +26,9 @@ impl Rsqrt {
 
     /// Mask 0 is `v`; step `s` has `y`, `t`, `3 - w` at `1 + 3 s ..` and the products `v y`, `t y`, `y (3 - w)`.
     fn bundle(&self, count: usize) -> Bundle {
-        let products = (0..self.form.steps() as usize).flat_map(|s| {
-            let y = 1 + 3 * s;
-            [Product::Hadamard(0, y), Product::Hadamard(y + 1, y), Product::Hadamard(y, y + 2)]
-        });
-        let masks = vec![(count, 1); 1 + 3 * self.form.steps() as usize];
-        Bundle { ring: self.ring(), batch: 1, masks, products: products.collect() }
+        let steps = self.form.steps() as usize;
+        let pairs: Vec<_> = (0..steps).map(|s| 1 + 3 * s).flat_map(|y| [(0, y), (y + 1, y), (y, y + 2)]).collect();
+        Bundle::elementwise(self.ring(), count, 1 + 3 * steps, &pairs)
     }
 }
 
@@ -92,16 +89,15 @@ impl NeRms {
     /// Mask 0 is `v`; step `i` has `s`, `y`, `3 - w` at `1 + 3 i ..`, the products `v s`, `y (3 - w)` and, but for the first
     /// step, before them the square of `y` that gives `s`.
     fn bundle(&self, count: usize) -> Bundle {
-        let mut products = Vec::new();
+        let mut pairs = Vec::new();
         for i in 0..self.form.steps() as usize {
             let s = 1 + 3 * i;
             if i > 0 {
-                products.push(Product::Hadamard(s + 1, s + 1));
+                pairs.push((s + 1, s + 1));
             }
-            products.extend([Product::Hadamard(0, s), Product::Hadamard(s + 1, s + 2)]);
+            pairs.extend([(0, s), (s + 1, s + 2)]);
         }
-        let masks = vec![(count, 1); 1 + 3 * self.form.steps() as usize];
-        Bundle { ring: self.ring(), batch: 1, masks, products }
+        Bundle::elementwise(self.ring(), count, 1 + 3 * self.form.steps() as usize, &pairs)
     }
 
     fn comparison(&self, count: usize) -> Result<(Convert, Compare, BitToArithmetic), MpcError> {

@@ -5,12 +5,16 @@
 
 use fesc_ring::Ring;
 
-use super::{BitProducts, BitTriples, Bundle, DaBits, Leaves, Product, Request, Select};
+use super::bundle::{MAX_AXES, MAX_MASKS, MAX_PRODUCTS, MAX_RANK};
+use super::{BitProducts, BitTriples, Bundle, DaBits, Leaves, Product, Request, Select, Tensor};
 use crate::Role;
 use crate::error::MpcError;
 
 /// The longest encoding that is accepted.
 pub(crate) const MAX_BYTES: usize = 8192;
+
+/// The bit of a tensor's first byte that says that it is lower.
+const LOWER: u8 = 0x80;
 
 impl Request {
     /// The byte form.
@@ -22,18 +26,10 @@ impl Request {
         };
         match self {
             Request::Bundle(b) => {
-                let mut numbers = vec![b.ring.bits() as usize, b.batch, b.masks.len(), b.products.len()];
-                b.masks.iter().for_each(|&(r, c)| numbers.extend([r, c]));
-                for p in &b.products {
-                    let kind = match p {
-                        Product::Hadamard(..) => 0,
-                        Product::RowInner(..) => 1,
-                        Product::ScaleRows(..) => 2,
-                        Product::MatMul(..) => 3,
-                    };
-                    let (left, right) = p.operands();
-                    numbers.extend([kind, left, right]);
-                }
+                let mut numbers = vec![b.ring.bits() as usize, b.sizes.len(), b.masks.len(), b.products.len()];
+                numbers.extend(&b.sizes);
+                numbers.extend(b.masks.iter().map(tensor_number));
+                b.products.iter().for_each(|p| numbers.extend([p.left, p.right, tensor_number(&p.out)]));
                 put(1, &numbers);
             }
             Request::Select(s) => put(2, &[s.ring.bits() as usize, s.count, s.thresholds, s.degree]),
@@ -98,26 +94,41 @@ impl Numbers<'_> {
     }
 
     fn bundle(&mut self) -> Result<Bundle, MpcError> {
-        let (ring, batch) = (self.ring()?, self.next()?);
+        let (ring, sizes) = (self.ring()?, self.next()?);
         let (masks, products) = (self.next()?, self.next()?);
-        if masks > 64 || products > 256 {
-            return Err(MpcError::Request("more than 64 masks or 256 products"));
+        if sizes > MAX_AXES || masks > MAX_MASKS || products > MAX_PRODUCTS {
+            return Err(MpcError::Request("more than 32 axes, 64 masks or 256 products"));
         }
-        let masks = (0..masks).map(|_| Ok((self.next()?, self.next()?))).collect::<Result<_, MpcError>>()?;
+        let sizes = (0..sizes).map(|_| self.next()).collect::<Result<_, MpcError>>()?;
+        let masks = (0..masks).map(|_| self.tensor()).collect::<Result<_, MpcError>>()?;
         let products = (0..products)
-            .map(|_| {
-                let (kind, a, b) = (self.next()?, self.next()?, self.next()?);
-                Ok(match kind {
-                    0 => Product::Hadamard(a, b),
-                    1 => Product::RowInner(a, b),
-                    2 => Product::ScaleRows(a, b),
-                    3 => Product::MatMul(a, b),
-                    _ => return Err(MpcError::Request("unknown product")),
-                })
-            })
+            .map(|_| Ok(Product { left: self.next()?, right: self.next()?, out: self.tensor()? }))
             .collect::<Result<_, MpcError>>()?;
-        Ok(Bundle { ring, batch, masks, products })
+        Ok(Bundle { ring, sizes, masks, products })
     }
+
+    fn tensor(&mut self) -> Result<Tensor, MpcError> {
+        let (head, tail) = self.0.split_first_chunk::<8>().ok_or(MpcError::Request("truncated"))?;
+        self.0 = tail;
+        let [flags, axes @ ..] = head;
+        let (used, unused) = axes
+            .split_at_checked(usize::from(flags & !LOWER))
+            .ok_or(MpcError::Request("a tensor of more than 7 axes"))?;
+        if unused.iter().any(|&a| a != 0) {
+            return Err(MpcError::Request("a tensor with unused axes set"));
+        }
+        Ok(Tensor { axes: used.to_vec(), lower: flags & LOWER != 0 })
+    }
+}
+
+/// A tensor as one number: the count of its axes with [`LOWER`], then the axes, one byte each. A tensor of more axes than fit
+/// is cut; no validated bundle has one.
+fn tensor_number(tensor: &Tensor) -> usize {
+    let mut bytes = [0u8; 8];
+    let [flags, axes @ ..] = &mut bytes;
+    *flags = tensor.axes.len().min(MAX_RANK) as u8 | if tensor.lower { LOWER } else { 0 };
+    axes.iter_mut().zip(&tensor.axes).for_each(|(to, &from)| *to = from);
+    u64::from_le_bytes(bytes) as usize
 }
 
 #[cfg(test)]
@@ -145,11 +156,12 @@ mod tests {
         let huge = Request::DaBits(DaBits { ring: Ring::new(48).unwrap(), words: usize::MAX / 2 });
         assert!(Request::decode(&huge.encode()).is_err());
         let ring = Ring::new(48).unwrap();
+        let [full, other, out] = [&[0, 1, 2], &[0, 2, 3], &[0, 1, 3]].map(|axes| Tensor::new(axes));
         let square = |side: usize, batch: usize, products: usize| Bundle {
             ring,
-            batch,
-            masks: vec![(side, side); 64],
-            products: vec![Product::MatMul(0, 1); products],
+            sizes: vec![batch, side, side, side],
+            masks: (0..64).map(|i| if i % 2 == 0 { full.clone() } else { other.clone() }).collect(),
+            products: vec![Product::new(0, 1, out.clone()); products],
         };
         for bundle in [
             Bundle::matmul(ring, 1 << 40, 1 << 20, 2, 2),

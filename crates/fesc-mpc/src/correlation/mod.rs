@@ -11,6 +11,7 @@ mod bits;
 mod bundle;
 #[deny(clippy::indexing_slicing)]
 mod encode;
+mod form;
 mod leaves;
 pub(crate) mod select;
 
@@ -18,8 +19,10 @@ use fesc_ring::{Prg, Ring};
 use zeroize::Zeroizing;
 
 pub use bits::{BitProducts, BitTriples, DaBits};
-pub use bundle::{Bundle, Product};
+pub use bundle::{Bundle, Product, Tensor};
 pub(crate) use encode::MAX_BYTES as MAX_ENCODED_BYTES;
+pub(crate) use form::Axis;
+pub use form::{Form, Index};
 pub use leaves::Leaves;
 pub use select::Select;
 
@@ -32,7 +35,7 @@ pub const MAX_ELEMENTS: usize = 1 << 30;
 /// No half may be larger than this, packed: a dealt half is one frame, whose length is a `u32`.
 pub const MAX_HALF_BYTES: usize = 1 << 31;
 
-/// No matrix product of a bundle may take more multiplications than this.
+/// No product of a bundle may take more multiplications than this.
 pub const MAX_WORK: usize = 1 << 38;
 
 /// One correlation, named completely: kind, ring and shape.

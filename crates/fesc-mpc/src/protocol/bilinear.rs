@@ -4,9 +4,11 @@
 //! `[x y] = x^ y^ + x^ [r_y] + [r_x] y^ + [r_x r_y]`, computed as `x^ ([r_y] + y^ at P0) + [r_x] y^ + [r_x r_y]`.
 //! The peer sees `x - r` with `r` uniform and used for this tensor alone. Products double the scale: truncate after.
 
+use zeroize::Zeroizing;
+
 use super::tag;
-use crate::bilinear::apply;
-use crate::correlation::{Bundle, Material};
+use crate::bilinear::accumulate;
+use crate::correlation::{Bundle, Form, Material};
 use crate::error::{MpcError, check_len};
 use crate::{Ledger, Party, Request, Role, Shared};
 
@@ -83,35 +85,50 @@ impl Opened {
         }
         let theirs = party.exchange(tag::MASKED, ring, &mine, mine.len())?;
         mine.iter_mut().zip(&theirs).for_each(|(m, &t)| *m = ring.add(*m, t));
-        let mut rest = mine.as_slice();
-        for &(i, x) in tensors {
-            let (head, tail) = rest.split_at(x.len());
-            self.hats[i] = Some(head.to_vec());
-            rest = tail;
+        drop(theirs);
+        // From the back: the last piece to be cut off is what is left, without a copy.
+        for &(i, x) in tensors.iter().rev() {
+            self.hats[i] = Some(mine.split_off(mine.len() - x.len()));
         }
         Ok(())
     }
 
-    /// The share of product `index`; both operands must be open, and each product is given out once.
+    /// The share of product `index`; both operands must be open, and each product is given out once. A tensor that no
+    /// other product waits for is given back to the system.
     pub fn product(&mut self, index: usize) -> Result<Shared, MpcError> {
         let (ring, masks) = (self.bundle.ring, self.bundle.masks.len());
         let missing = MpcError::Shape { what: "product of a bundle (open and unused)", expected: 1, got: 0 };
-        let Some(&product) = self.bundle.products.get(index) else { return Err(missing) };
-        let (a, b) = product.operands();
-        let (Some(Some(x)), Some(Some(y)), Some(false)) = (self.hats.get(a), self.hats.get(b), self.done.get(index))
-        else {
+        let Some(product) = self.bundle.products.get(index) else { return Err(missing) };
+        let (a, b) = (product.left, product.right);
+        if !matches!((self.hats.get(a), self.hats.get(b)), (Some(Some(_)), Some(Some(_))))
+            || self.done.get_mut(index).is_none_or(|d| std::mem::replace(d, true))
+        {
             return Err(missing);
+        }
+        let form = Form::new(&self.bundle, product)?;
+        let mut out = std::mem::take(self.material.ring_mut(masks + index));
+        let (Some(Some(x)), Some(Some(y))) = (self.hats.get(a), self.hats.get(b)) else { return Err(missing) };
+        let (left, right) = (self.material.ring(a), self.material.ring(b));
+        let plus = |r: &[u64], hat: &[u64]| -> Zeroizing<Vec<u64>> {
+            Zeroizing::new(r.iter().zip(hat).map(|(&r, &h)| ring.add(r, h)).collect())
         };
-        let mut right = self.material.ring(b).to_vec();
-        if self.role == Role::P0 {
-            right.iter_mut().zip(y).for_each(|(r, &v)| *r = ring.add(*r, v));
+        // P0 also has x^ y^: it joins whichever of the two other products needs the smaller copy.
+        match self.role {
+            Role::P0 if left.len() < right.len() => {
+                accumulate(ring, &form, &[(x, right), (&plus(left, x), y)], &mut out)?
+            }
+            Role::P0 => accumulate(ring, &form, &[(x, &plus(right, y)), (left, y)], &mut out)?,
+            Role::P1 => accumulate(ring, &form, &[(x, right), (left, y)], &mut out)?,
         }
-        let mut out = apply(&self.bundle, product, x, &right)?;
-        let cross = apply(&self.bundle, product, self.material.ring(a), y)?;
-        for ((o, &c), &z) in out.iter_mut().zip(&cross).zip(self.material.ring(masks + index)) {
-            *o = ring.reduce(o.wrapping_add(c).wrapping_add(z));
+        for mask in [a, b] {
+            let waits = |(i, p): (usize, &crate::correlation::Product)| {
+                !self.done.get(i).is_some_and(|&d| d) && (p.left == mask || p.right == mask)
+            };
+            if !self.bundle.products.iter().enumerate().any(waits) {
+                self.hats[mask] = None;
+                drop(Zeroizing::new(std::mem::take(self.material.ring_mut(mask))));
+            }
         }
-        self.done[index] = true;
         Ok(Shared::new(ring, out))
     }
 }

@@ -4,8 +4,8 @@
 use fesc_ring::{Prg, Ring};
 
 use super::*;
-use crate::correlation::{Bundle, Product};
-use crate::testing::{both, on_shares, ring};
+use crate::correlation::Bundle;
+use crate::testing::{both, graph, naive_product, on_shares, ring};
 use crate::{Role, Shared, SharedBits};
 
 const SIZES: [usize; 6] = [0, 1, 2, 63, 64, 129];
@@ -36,59 +36,26 @@ fn open_to_both_and_to_one() {
 fn products_of_every_kind_and_shape() {
     for bits in [1, 2, 16, 48, 52, 64] {
         let r = ring(bits);
-        for (m, k, n) in [(0, 3, 2), (1, 1, 1), (3, 0, 2), (2, 5, 3), (7, 4, 1)] {
-            for batch in [1, 2] {
-                let bundle = Bundle {
-                    ring: r,
-                    batch,
-                    masks: vec![(m, k), (k, n), (m, 1), (m, k)],
-                    products: vec![
-                        Product::MatMul(0, 1),
-                        Product::ScaleRows(2, 0),
-                        Product::Hadamard(0, 3),
-                        Product::Hadamard(0, 0),
-                        Product::RowInner(0, 3),
-                    ],
-                };
-                let data: Vec<Vec<u64>> = (0..4).map(|i| random(r, bundle.mask_len(i), 20 + i as u8)).collect();
-                let inputs: Vec<(Ring, &[u64])> = data.iter().map(|d| (r, d.as_slice())).collect();
-                let step = Bilinear { bundle: bundle.clone() };
-                for p in 0..bundle.products.len() {
-                    let (got, outcome) = on_shares(&inputs, |party, x| {
-                        Ok(step.run(party, &x.iter().collect::<Vec<_>>())?.swap_remove(p))
-                    });
-                    outcome.assert_declared(|l| step.declare(l));
-                    assert_eq!(got, naive_product(&bundle, p, &data), "{bits} bits, {m}x{k}x{n}, product {p}");
-                }
+        for sizes in [[2, 0, 2, 3], [0, 2, 3, 2], [1, 1, 1, 1], [2, 3, 0, 2], [1, 3, 2, 0], [2, 5, 3, 4], [3, 7, 4, 1]]
+        {
+            let bundle = graph(r, sizes);
+            let masks = bundle.masks.len();
+            let data: Vec<Vec<u64>> = (0..masks).map(|i| random(r, bundle.mask_len(i), 20 + i as u8)).collect();
+            let step = Bilinear { bundle: bundle.clone() };
+            let mut prg = Prg::from_seed([11; 16]);
+            let (mine, theirs): (Vec<_>, Vec<_>) = data.iter().map(|d| Shared::split(r, d, &mut prg)).unzip();
+            let outcome = both(|party| {
+                let shares = if party.role() == Role::P0 { &mine } else { &theirs };
+                step.run(party, &shares.iter().collect::<Vec<_>>())
+            });
+            outcome.assert_declared(|l| step.declare(l));
+            for (p, product) in bundle.products.iter().enumerate() {
+                let got = outcome.out[0][p].join(&outcome.out[1][p]).unwrap();
+                let expected = naive_product(&bundle, product, &data[product.left], &data[product.right]);
+                assert_eq!(got, expected, "{bits} bits, sizes {sizes:?}, product {p}");
             }
         }
     }
-}
-
-/// An index-by-index twin, written apart from the product's own code.
-fn naive_product(bundle: &Bundle, p: usize, data: &[Vec<u64>]) -> Vec<u64> {
-    let product = bundle.products[p];
-    let (a, b) = product.operands();
-    let ((ra, ca), (rb, cb)) = (bundle.masks[a], bundle.masks[b]);
-    let mut out = Vec::new();
-    for t in 0..bundle.batch {
-        let x = |i: usize, j: usize| data[a][t * ra * ca + i * ca + j];
-        let y = |i: usize, j: usize| data[b][t * rb * cb + i * cb + j];
-        let (rows, cols) = bundle.product_shape(p).unwrap();
-        for i in 0..rows {
-            for j in 0..cols {
-                let terms: Vec<(u64, u64)> = match product {
-                    Product::Hadamard(..) => vec![(x(i, j), y(i, j))],
-                    Product::RowInner(..) => (0..ca).map(|s| (x(i, s), y(i, s))).collect(),
-                    Product::ScaleRows(..) => vec![(x(i, 0), y(i, j))],
-                    Product::MatMul(..) => (0..ca).map(|s| (x(i, s), y(s, j))).collect(),
-                };
-                let sum = terms.iter().fold(0u128, |acc, &(u, v)| acc.wrapping_add(u128::from(u) * u128::from(v)));
-                out.push(bundle.ring.reduce(sum as u64));
-            }
-        }
-    }
-    out
 }
 
 #[test]

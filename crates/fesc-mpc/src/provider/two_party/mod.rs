@@ -124,10 +124,10 @@ impl TwoParty {
     ) -> Result<Material, MpcError> {
         let layout = request.layout(self.role);
         let mut half = Material::sample(&layout, &mut self.prg);
-        for (p, &product) in bundle.products.iter().enumerate() {
-            let (a, b) = product.operands();
-            let mut share = bilinear::apply(bundle, product, half.ring(a), half.ring(b))?;
-            let cross = ole::cross_terms(self, channel, bundle, product, half.ring(a), half.ring(b))?;
+        for (p, product) in bundle.products.iter().enumerate() {
+            let (left, right) = (half.ring(product.left), half.ring(product.right));
+            let mut share = bilinear::apply(bundle, product, left, right)?;
+            let cross = ole::cross_terms(self, channel, bundle, product, left, right)?;
             bundle.ring.add_assign(&mut share, &cross)?;
             *half.ring_mut(bundle.masks.len() + p) = share;
         }
@@ -154,7 +154,7 @@ fn transfers(request: &Request) -> [usize; 2] {
     match request {
         Request::Bundle(b) => {
             let mut ots = [0; 2];
-            b.products.iter().for_each(|&p| ole::add_transfers(b, p, &mut ots));
+            ole::add_transfers(b, &mut ots);
             ots
         }
         Request::Select(s) => select::transfers(s),
@@ -173,7 +173,7 @@ fn transfers(request: &Request) -> [usize; 2] {
 fn corrections(request: &Request) -> (u64, u64) {
     let mut bytes = [0u64; 2];
     match request {
-        Request::Bundle(b) => b.products.iter().for_each(|&p| ole::add_corrections(b, p, &mut bytes)),
+        Request::Bundle(b) => ole::add_corrections(b, &mut bytes),
         Request::Select(s) => select::add_corrections(s, &mut bytes),
         Request::BitProducts(b) => bytes[0] += bits::product_bytes(b.ring, b.words),
         Request::DaBits(d) => bytes[0] += bits::product_bytes(bits::half_ring(d.ring), d.words),

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::{CHOICES, CORRECTION, TwoParty, WINDOW, chunks, correct, corrected, frame};
 use crate::Role;
-use crate::correlation::{Bundle, Product};
+use crate::correlation::{Bundle, Form, Product};
 use crate::error::MpcError;
 
 /// OTs times vector elements per chunk.
@@ -21,36 +21,53 @@ fn chunk_len(ring: Ring, width: usize) -> usize {
     (CHUNK_WORDS / (ring.bits() as usize * width.max(1))).clamp(1, 1 << 12)
 }
 
-/// How the products of a bundle reduce to numbers times vectors: `(numbers, width)`.
-fn shape(bundle: &Bundle, product: Product) -> (usize, usize) {
-    let (a, b) = product.operands();
-    match product {
-        Product::Hadamard(..) | Product::RowInner(..) => (bundle.mask_len(a), 1),
-        Product::ScaleRows(..) | Product::MatMul(..) => (bundle.mask_len(a), bundle.masks[b].1),
+/// A product as numbers times vectors: every stored entry of one operand, the *numbers*, meets the entries of the other along the
+/// axes that only the other has.
+struct Numbers {
+    /// The numbers are the right operand's.
+    right: bool,
+    count: usize,
+    width: usize,
+}
+
+/// The cheaper of the two ways, in bytes of corrections.
+fn numbers(bundle: &Bundle, product: &Product, form: &Form) -> Numbers {
+    let left = Numbers { right: false, count: bundle.mask_len(product.left), width: form.right() };
+    let right = Numbers { right: true, count: bundle.mask_len(product.right), width: form.left() };
+    let bytes = |n: &Numbers| {
+        let mut bytes = [0; 2];
+        add_corrections_of(bundle.ring, n.count, n.width, Role::P0, &mut bytes);
+        bytes[0] + bytes[1]
+    };
+    let empty = Numbers { right: false, count: 0, width: 0 };
+    match form.out_len() * form.sum() {
+        0 => empty,
+        _ if bytes(&right) < bytes(&left) => right,
+        _ => left,
     }
 }
 
-/// The cross terms as `(who has the numbers, are they counted twice)`. A square needs only one.
-fn directions(product: Product) -> &'static [(Role, bool)] {
-    let (a, b) = product.operands();
-    if a == b && !matches!(product, Product::MatMul(..)) {
-        &[(Role::P0, true)]
-    } else {
-        &[(Role::P0, false), (Role::P1, false)]
+/// The cross terms as `(who has the numbers, are they counted twice)`. A mask times itself is symmetric and needs only one:
+/// both operands have the same axes, so neither has one of its own.
+fn directions(product: &Product) -> &'static [(Role, bool)] {
+    if product.left == product.right { &[(Role::P0, true)] } else { &[(Role::P0, false), (Role::P1, false)] }
+}
+
+/// COTs for all products of a bundle with each party as sender. The bundle has been validated.
+pub(super) fn add_transfers(bundle: &Bundle, ots: &mut [usize; 2]) {
+    for product in &bundle.products {
+        let Ok(form) = Form::new(bundle, product) else { continue };
+        let n = numbers(bundle, product, &form);
+        directions(product).iter().for_each(|&(role, _)| add_transfers_of(bundle.ring, n.count, role, ots));
     }
 }
 
-pub(super) fn add_transfers(bundle: &Bundle, product: Product, ots: &mut [usize; 2]) {
-    let (numbers, width) = shape(bundle, product);
-    if width > 0 {
-        directions(product).iter().for_each(|&(role, _)| add_transfers_of(bundle.ring, numbers, role, ots));
-    }
-}
-
-pub(super) fn add_corrections(bundle: &Bundle, product: Product, bytes: &mut [u64; 2]) {
-    let (numbers, width) = shape(bundle, product);
-    if width > 0 {
-        directions(product).iter().for_each(|&(role, _)| add_corrections_of(bundle.ring, numbers, width, role, bytes));
+/// Bytes of corrections for them.
+pub(super) fn add_corrections(bundle: &Bundle, bytes: &mut [u64; 2]) {
+    for product in &bundle.products {
+        let Ok(form) = Form::new(bundle, product) else { continue };
+        let n = numbers(bundle, product, &form);
+        directions(product).iter().for_each(|&(r, _)| add_corrections_of(bundle.ring, n.count, n.width, r, bytes));
     }
 }
 
@@ -82,37 +99,43 @@ pub(super) fn cross_terms(
     tp: &mut TwoParty,
     channel: &mut Channel,
     bundle: &Bundle,
-    product: Product,
+    product: &Product,
     left: &[u64],
     right: &[u64],
 ) -> Result<Vec<u64>, MpcError> {
-    let ring = bundle.ring;
-    let (rows, cols) = bundle.masks[product.operands().0];
-    let (numbers, width) = shape(bundle, product);
-    let out_len = match product {
-        Product::Hadamard(..) => numbers,
-        Product::RowInner(..) => bundle.batch * rows,
-        Product::ScaleRows(..) => right.len(),
-        Product::MatMul(..) => bundle.batch * rows * width,
-    };
-    let mut out = vec![0u64; out_len];
-    if width == 0 {
+    let (ring, form) = (bundle.ring, Form::new(bundle, product)?);
+    let n = numbers(bundle, product, &form);
+    let mut out = vec![0u64; form.out_len()];
+    if n.count * n.width == 0 {
         return Ok(out);
     }
-    // Number (t, i, j) of a matrix product meets row (t, j) of the right operand.
-    let row = |s: usize| match product {
-        Product::MatMul(..) => s / (rows * cols) * cols + s % cols,
-        _ => s,
+    let (mut mine, mut other) = ((left, form.left_index()), (right, form.right_index()));
+    if n.right {
+        std::mem::swap(&mut mine, &mut other);
+    }
+    let places = form.out_index();
+    let (target_free, target_run) = if n.right { (&places.sum, &places.free) } else { (&places.free, &places.sum) };
+    // For the entry stored at each place: its batch, free and sum indices.
+    let mut meets = vec![[0u32; 3]; n.count];
+    for (b, _) in mine.1.batch.iter().enumerate() {
+        for (f, _) in mine.1.free.iter().enumerate() {
+            for (s, _) in mine.1.sum.iter().enumerate() {
+                if let Some(at) = mine.1.at(b, f, s) {
+                    meets[at] = [b as u32, f as u32, s as u32];
+                }
+            }
+        }
+    }
+    let vector = |i: usize, to: &mut Vec<u64>| {
+        let [b, _, s] = meets[i].map(|v| v as usize);
+        to.extend((0..n.width).map(|w| other.1.at(b, w, s).map_or(0, |at| other.0[at])));
     };
     for &(chooser, twice) in directions(product) {
-        let vector = |s: usize| &right[row(s) * width..(row(s) + 1) * width];
-        products(tp, channel, ring, chooser, left, vector, width, |s, part| {
-            let target = match product {
-                Product::Hadamard(..) | Product::ScaleRows(..) => s * width,
-                Product::RowInner(..) => s / cols,
-                Product::MatMul(..) => s / cols * width,
-            };
-            for (o, &v) in out[target..].iter_mut().zip(part) {
+        products(tp, channel, ring, chooser, mine.0, vector, n.width, |i, part| {
+            let [b, f, _] = meets[i].map(|v| v as usize);
+            let base = places.batch[b] as usize + target_free[f] as usize;
+            for (&w, &v) in target_run.iter().zip(part) {
+                let o = &mut out[base + w as usize];
                 *o = ring.reduce(o.wrapping_add(v << u32::from(twice)));
             }
         })?;
@@ -120,16 +143,16 @@ pub(super) fn cross_terms(
     Ok(out)
 }
 
-/// Shares of `numbers[i] * vector(i)`: `chooser`'s numbers, the other party's vectors of `width` elements. Each share goes to
-/// `add(i, share)` as soon as its chunk is done, so that no more than a window is held.
+/// Shares of `numbers[i] * vector(i)`: `chooser`'s numbers, the other party's vectors of `width` elements, which `vector` appends
+/// to its argument. Each share goes to `add(i, share)` as soon as its chunk is done, so that no more than a window is held.
 #[allow(clippy::too_many_arguments)]
-pub(super) fn products<'a>(
+pub(super) fn products(
     tp: &mut TwoParty,
     channel: &mut Channel,
     ring: Ring,
     chooser: Role,
     numbers: &[u64],
-    vector: impl Fn(usize) -> &'a [u64],
+    vector: impl Fn(usize, &mut Vec<u64>),
     width: usize,
     mut add: impl FnMut(usize, &[u64]),
 ) -> Result<(), MpcError> {
@@ -152,7 +175,8 @@ pub(super) fn products<'a>(
             }
         } else {
             for &(start, len) in window {
-                let vectors: Vec<u64> = (start..start + len).flat_map(|s| vector(s).iter().copied()).collect();
+                let mut vectors = Zeroizing::new(Vec::with_capacity(len * width));
+                (start..start + len).for_each(|s| vector(s, &mut vectors));
                 done(start, offer(tp, channel, ring, &vectors, width)?);
             }
         }

@@ -66,7 +66,7 @@ pub(super) fn generate(tp: &mut TwoParty, channel: &mut Channel, shape: &Select)
         // [r^2] = r_i^2 + 2 [r_0 r_1]_i
         let r = &tensors[0];
         let mut cross = vec![0u64; n];
-        ole::products(tp, channel, ring, Role::P0, r, |i| &r[i..=i], 1, |i, part| cross[i] = part[0])?;
+        ole::products(tp, channel, ring, Role::P0, r, |i, to| to.push(r[i]), 1, |i, part| cross[i] = part[0])?;
         let square = r.iter().zip(&cross).map(|(&r, &c)| ring.reduce(r.wrapping_mul(r).wrapping_add(c << 1))).collect();
         tensors.push(square);
     }
