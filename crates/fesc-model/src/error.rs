@@ -205,6 +205,12 @@ pub enum ModelError {
         /// The length asked for.
         length: usize,
     },
+    /// An outline that is none, or that a stage could not rely on.
+    #[error("this outline of a model cannot be used: {reason}")]
+    Outline {
+        /// What is wrong, with the numbers.
+        reason: String,
+    },
     /// The fixed-point twin could not be made, or a value left its range.
     #[error(transparent)]
     Twin(#[from] crate::twin::TwinError),

@@ -5,6 +5,7 @@
 //! - [`Checkpoint`]: a directory with `config.json` and `model.safetensors`, checked in full before a tensor is read;
 //! - [`Model`]: the forward pass in `f32`, with the recurrence as it is written or in block dual form ([`Scan`]);
 //! - [`twin`]: the same model in integers, exactly as the two-party protocol computes it;
+//! - [`outline`]: what both parties know of a model: shapes, scales and forms, no weight;
 //! - [`Tokenizer`]: text to token ids, cut to a length, and the training of one;
 //! - [`data`]: labelled documents from JSONL, plain or compressed; [`metrics`]: how good predictions of them are.
 //!
@@ -21,6 +22,7 @@ pub mod data;
 mod error;
 pub mod float;
 pub mod metrics;
+pub mod outline;
 mod tokenizer;
 pub mod twin;
 
@@ -28,6 +30,7 @@ pub use checkpoint::{Checkpoint, Precision, Summary};
 pub use config::{Config, Pooling, Shape};
 pub use error::ModelError;
 pub use float::{Matrix, Model, Scan, Site, Tensor, Weights};
+pub use outline::Outline;
 pub use tokenizer::{Case, END_OF_TEXT, Encoded, PADDING, Tokenizer};
 
 /// The result of this crate.

@@ -9,7 +9,7 @@ mod writer;
 use std::ops::Deref;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{ModelError, Result};
@@ -18,7 +18,7 @@ use crate::{ModelError, Result};
 const CONFIG_LIMIT: u64 = 4 << 20;
 
 /// How token states become one vector for the classifier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pooling {
     /// The mean over all tokens.

@@ -1,18 +1,17 @@
 //! Nonlinear functions on integers, each as `fesc-mpc` computes it, with the twin's carries.
 //!
-//! Fast: [`FixedPiecewise`] tables with one carry for the comparison and one for the truncation. SiLU comes at the scale that
-//! its user wants (x, B and C, z: the same integers, another number of dropped bits). Softplus compares on 14 bits, one
-//! more than the table alone needs: the server-secret threshold of the clamp may be as large as an input.
+//! Fast: [`FixedPiecewise`] tables of the outline with one carry for the comparison and one for the truncation.
 //! Paper: [`EvenFixed`] for SiLU and softplus; in the tails the mux multiplies the polynomial by an exact 0, so it is not computed.
 
+use fesc_approx::FixedPiecewise;
 use fesc_approx::paper::even::{EvenFixed, EvenResidual, Residual};
 use fesc_approx::paper::mmexp::MinimaxExpFixed;
-use fesc_approx::{ApproxError, FixedPiecewise, Plan, functions, silu, softplus};
 
 use super::error::TwinError;
-use super::plan::{CLAMP, DECAY, DELTA, Preset, RATE, STEP, SiluForm};
 use super::range::{Local, Quantity as Q};
 use crate::Result;
+use crate::outline::inverse_softplus;
+use crate::outline::scale::{CLAMP, DECAY, DELTA, RATE, STEP};
 
 /// SiLU.
 pub(super) enum Silu {
@@ -21,24 +20,6 @@ pub(super) enum Silu {
 }
 
 impl Silu {
-    /// The fast preset's, F bits in, `out` bits out.
-    pub(super) fn fast(layer: usize, preset: &Preset, out: u32) -> Result<Self> {
-        let build = || {
-            let table = match preset.silu {
-                SiluForm::Five => silu::preset()?,
-                SiluForm::Ten => silu::preset_fine()?,
-            };
-            FixedPiecewise::from_integers(
-                &Plan { out_frac: out, ..silu::PLAN },
-                &table.thresholds_int(),
-                table.pieces_int().to_vec(),
-                None,
-            )
-        };
-        let form = |source: ApproxError| TwinError::Form { layer, what: "SiLU", source };
-        Ok(Self::Piecewise(build().map_err(form)?))
-    }
-
     /// The paper's.
     pub(super) fn paper(layer: usize) -> Result<Self> {
         Ok(Self::Even(even(layer, Residual::Silu)?))
@@ -53,7 +34,7 @@ impl Silu {
 }
 
 /// The paper's MoSiLU or MoSoft: D4, tau = 4.
-fn even(layer: usize, function: Residual) -> Result<EvenFixed> {
+pub(super) fn even(layer: usize, function: Residual) -> Result<EvenFixed> {
     let build = || EvenResidual::paper(function, 4)?.fixed(&fesc_approx::paper::PaperPlan::paper()?);
     Ok(build().map_err(|source| TwinError::Form { layer, what: "SiLU or softplus", source })?)
 }
@@ -115,60 +96,55 @@ pub(super) fn minimax_exp(local: &mut Local, form: &MinimaxExpFixed, z: i64) -> 
 
 /// From dt to Delta and to the decay's exponent z = A Delta.
 pub(super) enum Steps {
-    /// Softplus with the clamp's thresholds, one per head.
-    Fast { softplus: FixedPiecewise, rates: Vec<i64>, thresholds: Vec<Option<i64>> },
+    /// Softplus with the clamp's thresholds, one per head. Without the clamp (in tests) the product wraps.
+    Fast { softplus: FixedPiecewise, rates: Vec<i64>, thresholds: Vec<i64>, clamp: bool },
     /// MoSoft, A at F bits, and the limits of Delta (two more comparisons and a mux where there are any).
     Paper { softplus: EvenFixed, rates: Vec<i64>, frac: u32, limit: (i64, i64) },
 }
 
 impl Steps {
     /// `rates` are the |A|, integers at 18 bits; `limit` is the range that Delta is clamped to.
-    pub(super) fn fast(layer: usize, preset: &Preset, rates: Vec<i64>, limit: (f32, f32)) -> Result<Self> {
-        let form = |source: ApproxError| TwinError::Form { layer, what: "softplus", source };
-        let softplus = limited_softplus(limit).map_err(form)?;
+    pub(super) fn fast(softplus: FixedPiecewise, rates: Vec<i64>, limit: (f32, f32), clamp: bool) -> Self {
         let unit = f64::from(STEP - softplus.cmp_shift()).exp2();
         // No input reaches `never`, every input reaches `always`.
         let (first, last) = softplus.input_range_int();
         let (always, never) = ((first >> softplus.cmp_shift()) - 1, (last >> softplus.cmp_shift()) + 2);
         let threshold = |&rate: &i64| {
             let delta = CLAMP as f64 / (rate as f64 * (-f64::from(RATE)).exp2());
-            let at = match delta {
+            match delta {
                 // A limited Delta may never, or always, be beyond the clamp.
                 d if d > f64::from(limit.1) => never,
                 d if d <= f64::from(limit.0) => always,
                 d => ((inverse_softplus(d) * unit + 0.5).round() as i64).clamp(always, never),
-            };
-            preset.clamp.then_some(at)
+            }
         };
         let thresholds = rates.iter().map(threshold).collect();
-        Ok(Self::Fast { softplus, rates, thresholds })
+        Self::Fast { softplus, rates, thresholds, clamp }
     }
 
     /// The paper's.
-    pub(super) fn paper(layer: usize, preset: &Preset, rates: Vec<i64>, limit: (f32, f32)) -> Result<Self> {
-        let frac = preset.frac;
+    pub(super) fn paper(softplus: EvenFixed, rates: Vec<i64>, frac: u32, limit: (f32, f32)) -> Self {
         // Infinity saturates.
         let int = |v: f32| (f64::from(v) * f64::from(frac).exp2()).round() as i64;
-        let limit = (int(limit.0), int(limit.1));
-        Ok(Self::Paper { softplus: even(layer, Residual::Softplus)?, rates, frac, limit })
+        Self::Paper { softplus, rates, frac, limit: (int(limit.0), int(limit.1)) }
     }
 
     /// Delta and z of a head from its dt (bias included).
     pub(super) fn eval(&self, local: &mut Local, head: usize, v: i64) -> (i64, i64) {
         match self {
-            Self::Fast { softplus, rates, thresholds } => {
+            Self::Fast { softplus, rates, thresholds, clamp } => {
                 let s = softplus.cmp_shift();
                 // One comparison step, so one carry, for all thresholds.
                 let high = local.chance.reduce_high(v, s);
                 let delta = piecewise_at(local, softplus, Q::StepForm, v, high);
                 let reduced = if high { (v >> s) + 1 } else { (v + 1) >> s };
-                if thresholds[head].is_some_and(|t| reduced >= t) {
+                if *clamp && reduced >= thresholds[head] {
                     // The product may have wrapped; it is multiplied by an exact 0.
                     return (delta, -(CLAMP << DECAY));
                 }
                 let product = delta.saturating_mul(rates[head]);
-                if thresholds[head].is_none() {
-                    // Without the clamp the product is what the ring makes of it.
+                if !clamp {
+                    // The product is what the ring makes of it.
                     let ring = softplus.ring();
                     let wrapped = ring.to_signed(ring.from_signed(delta.wrapping_mul(rates[head])));
                     return (delta, -local.chance.round(wrapped, DELTA + RATE - DECAY));
@@ -185,41 +161,14 @@ impl Steps {
     }
 }
 
-/// `ln(e^delta - 1)`.
-fn inverse_softplus(delta: f64) -> f64 {
-    if delta > 30.0 { delta } else { delta.exp_m1().ln() }
-}
-
-/// Softplus on 14 bits, its ends cut to a constant where Delta is limited.
-fn limited_softplus((low, high): (f32, f32)) -> std::result::Result<FixedPiecewise, ApproxError> {
-    let table = softplus::preset()?;
-    let plan = Plan { cmp_bits: softplus::PLAN.cmp_bits + 1, ..softplus::PLAN };
-    let (mut taus, mut pieces) = (table.thresholds_int(), table.pieces_int().to_vec());
-    let unit = plan.unit();
-    let constant = |delta: f64| [(delta * f64::from(plan.sum_frac).exp2()).round() as i64, 0, 0];
-    let tau = |delta: f64| (inverse_softplus(delta) / unit + 0.5).round();
-    let lowest = functions::softplus(-16.0);
-    if f64::from(low) > lowest {
-        let cut = tau(low.into()) as i64;
-        let keep = taus.partition_point(|&t| t <= cut);
-        taus.splice(..keep, [cut]);
-        pieces.splice(..keep, [constant(low.into())]);
-    }
-    if f64::from(high) < 50.0 {
-        let cut = tau(high.into()) as i64;
-        let keep = taus.partition_point(|&t| t < cut);
-        taus.splice(keep.., [cut]);
-        pieces.splice(keep + 1.., [constant(high.into())]);
-    }
-    FixedPiecewise::from_integers(&plan, &taus, pieces, Some((-70.0, 50.0)))
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::super::range::Run;
     use super::super::rounding::Rounding;
     use super::*;
+    use crate::outline::softplus_form;
+    use fesc_approx::functions;
     use fesc_approx::paper::PaperPlan;
     use fesc_approx::paper::mmexp::MinimaxExp;
     use fesc_ring::Prg;
@@ -230,7 +179,7 @@ mod tests {
         let mut jitter = Rounding::jitter(Prg::from_seed([3; 16]));
         let mut run = Run::new(48, true, &mut jitter);
         let mut local = run.local();
-        let form = limited_softplus((0.0, f32::INFINITY)).unwrap();
+        let form = softplus_form(0, (0.0, f32::INFINITY)).unwrap();
         let ring = form.ring();
         for x in (-70 * 4096..50 * 4096).step_by(91) {
             let got = piecewise(&mut local, &form, Q::StepForm, x);
@@ -272,7 +221,8 @@ mod tests {
         let mut run = Run::new(48, true, &mut nearest);
         let mut local = run.local();
         let rates = vec![50 << RATE, 200 << RATE, 30_000 << RATE];
-        let steps = Steps::fast(0, &Preset::FAST, rates, (0.001, 0.1)).unwrap();
+        let limit = (0.001, 0.1);
+        let steps = Steps::fast(softplus_form(0, limit).unwrap(), rates, limit, true);
         for v in (-30 * 4096..30 * 4096).step_by(331) {
             let delta = functions::softplus(v as f64 / 4096.0).clamp(0.001, 0.1);
             for (head, rate) in [50.0, 200.0, 30_000.0].into_iter().enumerate() {
@@ -290,7 +240,7 @@ mod tests {
         let mut nearest = Rounding::nearest();
         let mut run = Run::new(48, true, &mut nearest);
         let mut local = run.local();
-        let form = limited_softplus((0.001, 0.1)).unwrap();
+        let form = softplus_form(0, (0.001, 0.1)).unwrap();
         for x in -50 * 4096..40 * 4096 {
             let got = piecewise(&mut local, &form, Q::StepForm, x) as f64 / f64::from(DELTA).exp2();
             let want = functions::softplus(x as f64 / 4096.0).clamp(0.001, 0.1);

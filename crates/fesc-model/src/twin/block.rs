@@ -1,9 +1,10 @@
 //! One block, stage by stage.
 
-use super::plan::{DELTA, Kind, Preset, STEP};
+use super::plan::{Kind, Preset};
 use super::quantize::{Block, Scan};
 use super::range::{Quantity as Q, Run};
 use super::scan::Packet;
+use crate::outline::scale::{DELTA, STEP};
 use crate::{Result, Shape, Tensor};
 
 /// Linear layers of the paper preset run outside the ring.
@@ -33,9 +34,9 @@ impl Block {
         let delta_frac = if preset.kind == Kind::Fast { DELTA } else { f };
         see(Tensor::Delta, &delta, shape.heads, delta_frac);
         let packet = Packet { shape, xbc: &xbc, delta: &delta, z: &z, last: false };
-        let (mut y, _) = match &self.scan {
-            Scan::Dual(dual) => dual.run(run, &packet)?,
-            Scan::Sequential(scan) => scan.run(run, &packet)?,
+        let mut y = match &self.scan {
+            Scan::Dual(dual) => dual.run(run, &packet)?.0,
+            Scan::Sequential(scan) => scan.run(run, &packet)?.0,
         };
         drop(xbc);
         see(Tensor::Scanned, &y, inner, s.scanned);

@@ -11,8 +11,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::error::TwinError;
-use super::plan::CHUNK;
 use super::stats::{self, Kept, LayerStats, NormStats};
+use crate::outline::scale::CHUNK;
 use crate::{Model, ModelError, Result, Shape, Tensor};
 
 /// A magnitude may be this many times the largest one seen.
@@ -122,7 +122,7 @@ impl Calibration {
     }
 
     /// Holds the numbers to being those of a model of this shape.
-    pub(super) fn check(&self, shape: &Shape) -> Result<()> {
+    pub(crate) fn check(&self, shape: &Shape) -> Result<()> {
         if self.version != VERSION {
             return Err(bad(format!("its version is {}, this program reads {VERSION}", self.version)));
         }

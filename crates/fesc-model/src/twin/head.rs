@@ -7,11 +7,11 @@
 
 use super::linear::{exact, view};
 use super::norm::Norm;
-use super::plan::{HEAD, Kind, POOL, Preset, REVEAL, square_scale};
+use super::plan::{Kind, Preset};
 use super::quantize::{Quantizer, fold};
 use super::range::{Quantity as Q, Run};
-use super::stats::NormStats;
 use crate::float::Weights;
+use crate::outline::scale::{HEAD, POOL, REVEAL};
 use crate::{ModelError, Pooling, Result, Shape};
 
 /// What the protocol computes for a document.
@@ -33,24 +33,19 @@ pub struct Outcome {
 pub(super) struct Head {
     norm: Norm,
     pooling: Pooling,
-    weights: Vec<i64>,
-    bias: Vec<i64>,
+    pub(super) weights: Vec<i64>,
+    pub(super) bias: Vec<i64>,
     frac: u32,
     /// Fractional bits of the selection vector.
     pool: u32,
 }
 
 impl Head {
-    pub(super) fn new(preset: &Preset, shape: &Shape, weights: &Weights, stats: &NormStats) -> Result<Option<Self>> {
+    /// The head from the form of the final norm and the weights; `None` where the model has none.
+    pub(super) fn new(preset: &Preset, shape: &Shape, norm: Norm, weights: &Weights) -> Result<Option<Self>> {
         let Some(head) = &weights.head else { return Ok(None) };
-        let layer = shape.layers;
-        let (square, pool) = match preset.kind {
-            Kind::Fast => (square_scale(layer, preset.bits, shape.d_model, stats.mean_square.max, preset.frac)?, POOL),
-            Kind::Paper => (preset.frac, preset.frac),
-        };
-        let eps = f64::from(shape.norm_eps);
-        let norm = Norm::new(layer, preset, shape.d_model, square, stats.mean_square, eps)?;
-        let q = Quantizer { layer, bits: preset.bits };
+        let pool = if preset.kind == Kind::Fast { POOL } else { preset.frac };
+        let q = Quantizer { layer: shape.layers, bits: preset.bits };
         let rows = q.rows("head", &head.weight, &fold(&weights.norm, norm.ratio()), HEAD)?;
         let bias = q.all("head bias", head.bias.iter().map(|&v| v.into()), preset.frac + HEAD)?;
         Ok(Some(Self { norm, pooling: shape.pooling, weights: rows, bias, frac: preset.frac, pool }))

@@ -1,13 +1,16 @@
 //! The scan alone: what heads remember after a document. For tests and reports about memory.
 
 use super::error::TwinError;
-use super::plan::{Kind, Preset, STEP, Scales};
+use super::forms::ScanForms;
+use super::plan::{Kind, Preset};
 use super::quantize::{Quantizer, Scan, scan_parts};
 use super::range::{Quantity as Q, Run};
 use super::rounding::Rounding;
 use super::scan::Packet;
 use super::stats::{self, LayerStats};
 use crate::float::{Layer, Matrix};
+use crate::outline::scale::STEP;
+use crate::outline::{Exponential, Scales, softplus_form};
 use crate::{Result, Shape};
 
 /// Heads and what they are fed, as real numbers.
@@ -36,7 +39,15 @@ pub fn states(heads: &Heads<'_>, preset: Preset, rounding: &mut Rounding) -> Res
     let scales = scales(heads, &preset)?;
     let rates: Vec<f64> = heads.rates.iter().map(|&v| v.into()).collect();
     let skip = vec![0.0; count];
-    let (steps, scan) = scan_parts(0, &preset, scales, shape.delta_limit, &rates, &skip)?;
+    let forms = match preset.fast_forms() {
+        None => ScanForms::paper(0)?,
+        Some((_, exp)) => ScanForms::Dual {
+            softplus: softplus_form(0, shape.delta_limit)?,
+            chunk: Exponential::chunk(0, exp, scales.exp)?,
+            document: Exponential::document(0, exp, scales.exp)?,
+        },
+    };
+    let (steps, scan) = scan_parts(0, &preset, scales, forms, shape.delta_limit, &rates, &skip)?;
     let q = Quantizer { layer: 0, bits: preset.bits };
     let inner = shape.inner();
     let mut xbc = Vec::with_capacity(heads.xbc.data().len());
@@ -63,8 +74,7 @@ pub fn states(heads: &Heads<'_>, preset: Preset, rounding: &mut Rounding) -> Res
     let (n, dim) = (shape.state, shape.head_dim);
     Ok(match scan {
         Scan::Dual(dual) => {
-            let (_, states) = dual.run(&mut run, &packet)?;
-            let last = states.last().map_or(&[][..], Vec::as_slice);
+            let (_, last) = dual.run(&mut run, &packet)?;
             let entry = |head: usize, p: usize, i: usize| last[i * inner + head * dim + p] as f64 * unit;
             let one =
                 |head| (0..dim).flat_map(|p| (0..n).map(move |i| (p, i))).map(|(p, i)| entry(head, p, i)).collect();
@@ -99,5 +109,8 @@ fn scales(heads: &Heads<'_>, preset: &Preset) -> Result<Scales> {
     }
     let mut stats = LayerStats::empty();
     stats::scan_ranges(&mut stats, shape, &layer, heads.xbc, &delta);
-    Scales::choose(0, preset, &stats, 1, 1)
+    match preset.kind {
+        Kind::Fast => Scales::choose(0, &stats, 1, 1),
+        Kind::Paper => Ok(Scales::uniform(preset.frac)),
+    }
 }

@@ -40,6 +40,7 @@ mod block;
 pub mod calibrate;
 mod error;
 mod exponent;
+mod forms;
 mod head;
 mod linear;
 mod memory;
@@ -52,17 +53,21 @@ mod report;
 mod rounding;
 mod run;
 mod scan;
+mod secrets;
 mod stats;
 
+pub use crate::outline::Scales;
+pub use crate::outline::scale::CHUNK;
 pub use calibrate::Calibration;
 pub use error::TwinError;
 pub use head::Outcome;
 pub use memory::{Heads, states};
-pub use plan::{CHUNK, ExpForm, Preset, Scales, SiluForm};
+pub use plan::{ExpForm, Preset, SiluForm};
 pub use range::{Margin, Quantity};
 pub use report::{Gap, LayerGap, Report};
 pub use rounding::Rounding;
 pub use run::{Shown, Twin};
+pub use secrets::{HeadSecrets, LayerSecrets};
 pub use stats::{LayerStats, NormStats, Span};
 
 #[cfg(test)]

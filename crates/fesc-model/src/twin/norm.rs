@@ -17,109 +17,94 @@ use fesc_approx::paper::nerms::{NeRms, NeRmsFixed};
 use fesc_approx::rsqrt::Rsqrt;
 use fesc_approx::{ApproxError, RING48};
 
-use super::calibrate::{PAPER_VARIANCE_MARGIN, VARIANCE_MARGIN};
+use super::calibrate::PAPER_VARIANCE_MARGIN;
 use super::error::TwinError;
-use super::plan::{Kind, Preset};
 use super::range::{Local, Quantity as Q, Run};
 use super::stats::Span;
 use crate::Result;
-
-/// Bits of the smallest `v` that are enough: rounding costs 2^-15 of the root.
-const V_BITS: f64 = 14.0;
-
-enum Root {
-    Fast(Rsqrt),
-    Paper { form: NeRmsFixed, inverse: i64 },
-}
+use crate::outline::NormForm;
 
 /// One norm.
-pub(super) struct Norm {
+pub(super) enum Norm {
+    Fast(NormForm),
+    Paper(PaperNorm),
+}
+
+/// The paper's.
+pub(super) struct PaperNorm {
     width: usize,
-    /// Scale of the input as it is squared.
-    square: u32,
-    /// Scale of the result.
+    /// Scale of everything.
     frac: u32,
-    /// `2^e`, the power of two nearest to `sqrt(width)`.
-    exponent: u32,
+    /// Epsilon at twice that.
     eps: i64,
-    root: Root,
+    form: NeRmsFixed,
+    /// One over the width.
+    inverse: i64,
 }
 
 impl Norm {
-    /// A norm over `width` values whose mean of squares lies in `span`.
-    pub(super) fn new(layer: usize, preset: &Preset, width: usize, square: u32, span: Span, eps: f64) -> Result<Self> {
+    /// The paper's norm over `width` values whose mean of squares lies in `span`.
+    pub(super) fn paper(layer: usize, frac: u32, width: usize, span: Span, eps: f64) -> Result<Self> {
         let form = |source: ApproxError| TwinError::Form { layer, what: "rsqrt", source };
-        let margin = if preset.kind == Kind::Paper { PAPER_VARIANCE_MARGIN } else { VARIANCE_MARGIN };
-        let (low, high) = ((span.min + eps) / margin, (span.max + eps) * margin);
+        let (low, high) = ((span.min + eps) / PAPER_VARIANCE_MARGIN, (span.max + eps) * PAPER_VARIANCE_MARGIN);
         let low = low.max(eps * 0.99);
-        if preset.kind == Kind::Paper {
-            let nerms = NeRms::calibrate(low, high.max(2.0 * low), 8, 1).map_err(form)?;
-            let fixed = nerms.fixed(RING48, preset.frac, 0, RING48.bits()).map_err(form)?;
-            let unit = f64::from(preset.frac).exp2();
-            let inverse = (unit / width as f64).round() as i64;
-            let eps = (eps * unit * unit).round() as i64;
-            return Ok(Self {
-                width,
-                square,
-                frac: preset.frac,
-                exponent: 0,
-                eps,
-                root: Root::Paper { form: fixed, inverse },
-            });
-        }
-        let exponent = ((width as f64).log2() / 2.0).round() as u32;
-        let ratio = width as f64 / f64::from(2 * exponent).exp2();
-        let (v_min, v_max) = (low * ratio, high * ratio);
-        let octaves = (v_max / v_min).log2().ceil().max(1.0);
-        let v_bits = (23.5 - octaves / 2.0).min(V_BITS);
-        let v_frac = (v_bits - v_min.log2()).floor().clamp(0.0, 60.0) as u32;
-        let rsqrt = Rsqrt::new(RING48, v_min, octaves as u32, 1, 2, v_frac).map_err(form)?;
-        let eps = (eps * ratio * f64::from(v_frac).exp2()).round() as i64;
-        Ok(Self { width, square, frac: preset.frac, exponent, eps, root: Root::Fast(rsqrt) })
+        let nerms = NeRms::calibrate(low, high.max(2.0 * low), 8, 1).map_err(form)?;
+        let fixed = nerms.fixed(RING48, frac, 0, RING48.bits()).map_err(form)?;
+        let unit = f64::from(frac).exp2();
+        let (inverse, eps) = ((unit / width as f64).round() as i64, (eps * unit * unit).round() as i64);
+        Ok(Self::Paper(PaperNorm { width, frac, eps, form: fixed, inverse }))
     }
 
     /// What the next layer's weights must be multiplied by.
     pub(super) fn ratio(&self) -> f64 {
-        match self.root {
-            Root::Fast(_) => (self.width as f64).sqrt() / f64::from(self.exponent).exp2(),
-            Root::Paper { .. } => 1.0,
+        match self {
+            Self::Fast(form) => form.ratio(),
+            Self::Paper(_) => 1.0,
         }
     }
 
     /// Normalises every row of `data` (each in groups of `width`), given at `from` bits.
     pub(super) fn run(&self, run: &mut Run<'_>, data: &mut [i64], row: usize, from: u32) -> Result<()> {
+        let (width, square) = match self {
+            Self::Fast(form) => (form.width, form.square),
+            Self::Paper(form) => (form.width, form.frac),
+        };
         run.rows(data, row, |local, _, values| {
-            for part in values.chunks_exact_mut(self.width) {
-                part.iter_mut().for_each(|v| *v = local.round(Q::NormInput, *v, from, self.square));
-                match &self.root {
-                    Root::Fast(form) => self.fast(local, form, part),
-                    Root::Paper { form, inverse } => self.paper(local, form, *inverse, part),
+            for part in values.chunks_exact_mut(width) {
+                part.iter_mut().for_each(|v| *v = local.round(Q::NormInput, *v, from, square));
+                match self {
+                    Self::Fast(form) => fast(local, form, part),
+                    Self::Paper(form) => form.run(local, part),
                 }
             }
         })
     }
+}
 
-    fn fast(&self, local: &mut Local, form: &Rsqrt, part: &mut [i64]) {
-        let sum = part.iter().fold(0i64, |s, &v| s.saturating_add(v.saturating_mul(v)));
-        let (v_frac, y_frac) = (form.v_frac(), form.y_frac());
-        let from = 2 * (self.square + self.exponent);
-        let v = local.round(Q::SumOfSquares, sum, from, v_frac).saturating_add(self.eps);
-        let (low, high) = form.start().input_range_int();
-        let (v_min, _) = form.range();
-        local.see(Q::Variance, v, low.max((v_min * f64::from(v_frac).exp2() * 0.99) as i64), high, v_frac);
-        let r = inverse_root(local, form, v);
-        for u in part {
-            *u = local.round(Q::Normed, u.saturating_mul(r), self.square + y_frac, self.frac);
-        }
+/// Steps 1 to 3 on one row, rounded to the scale that it is squared at.
+fn fast(local: &mut Local, norm: &NormForm, part: &mut [i64]) {
+    let form = &norm.rsqrt;
+    let sum = part.iter().fold(0i64, |s, &v| s.saturating_add(v.saturating_mul(v)));
+    let (v_frac, y_frac) = (form.v_frac(), form.y_frac());
+    let from = 2 * (norm.square + norm.exponent);
+    let v = local.round(Q::SumOfSquares, sum, from, v_frac).saturating_add(norm.eps);
+    let (low, high) = form.start().input_range_int();
+    let (v_min, _) = form.range();
+    local.see(Q::Variance, v, low.max((v_min * f64::from(v_frac).exp2() * 0.99) as i64), high, v_frac);
+    let r = inverse_root(local, form, v);
+    for u in part {
+        *u = local.round(Q::Normed, u.saturating_mul(r), norm.square + y_frac, norm.frac);
     }
+}
 
-    fn paper(&self, local: &mut Local, form: &NeRmsFixed, inverse: i64, part: &mut [i64]) {
-        let f = self.frac;
+impl PaperNorm {
+    fn run(&self, local: &mut Local, part: &mut [i64]) {
+        let (f, form) = (self.frac, &self.form);
         let mut sum = 0i64;
         for &u in part.iter() {
             sum = sum.saturating_add(local.round(Q::Square, u.saturating_mul(u), 2 * f, f));
         }
-        let mean = sum.saturating_mul(inverse).saturating_add(self.eps);
+        let mean = sum.saturating_mul(self.inverse).saturating_add(self.eps);
         let v = local.round(Q::SumOfSquares, mean, 2 * f, f);
         let (low, high) = form.start().input_range_int();
         local.see(Q::Variance, v, low.max(1), high, f);

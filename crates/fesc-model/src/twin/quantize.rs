@@ -5,14 +5,15 @@
 
 use super::activation::{Silu, Steps};
 use super::error::TwinError;
-use super::exponent::Exponent;
+use super::forms::{Forms, ScanForms};
 use super::linear::{Conv, Linear};
 use super::norm::Norm;
-use super::plan::{Kind, Preset, RATE, Scales};
+use super::plan::{Kind, Preset};
 use super::recurrence::Sequential;
 use super::scan::Dual;
-use super::stats::LayerStats;
 use crate::float::Layer;
+use crate::outline::Scales;
+use crate::outline::scale::RATE;
 use crate::{Result, Shape};
 
 /// Rounds weights of one tensor.
@@ -76,6 +77,7 @@ pub(super) fn scan_parts(
     layer: usize,
     preset: &Preset,
     scales: Scales,
+    forms: ScanForms,
     limit: (f32, f32),
     rates: &[f64],
     skip: &[f32],
@@ -83,28 +85,24 @@ pub(super) fn scan_parts(
     let q = Quantizer { layer, bits: preset.bits };
     let d = |frac| q.all("D", skip.iter().map(|&v| v.into()), frac);
     let a = |frac| q.all("A", rates.iter().copied(), frac);
-    Ok(match preset.kind {
-        Kind::Fast => {
-            let (chunk, document) =
-                (Exponent::chunk(layer, preset, scales.exp)?, Exponent::document(layer, preset, scales.exp)?);
+    Ok(match forms {
+        ScanForms::Dual { softplus, chunk, document } => {
             let dual = Dual { scales, chunk, document, skip: d(scales.mixed)? };
-            (Steps::fast(layer, preset, a(RATE)?, limit)?, Scan::Dual(Box::new(dual)))
+            (Steps::fast(softplus, a(RATE)?, limit, preset.clamp), Scan::Dual(Box::new(dual)))
         }
-        Kind::Paper => {
+        ScanForms::Sequential { softplus, exp } => {
             let f = preset.frac;
-            (Steps::paper(layer, preset, a(f)?, limit)?, Scan::Sequential(Sequential::new(layer, f, d(f)?)?))
+            (Steps::paper(softplus, a(f)?, f, limit), Scan::Sequential(Sequential::new(exp, f, d(f)?)))
         }
     })
 }
 
 impl Block {
-    pub(super) fn new(layer: usize, preset: &Preset, shape: &Shape, w: &Layer, stats: &LayerStats) -> Result<Self> {
+    /// A block from its forms and its weights.
+    pub(super) fn new(layer: usize, preset: &Preset, shape: &Shape, forms: Forms, w: &Layer) -> Result<Self> {
         let q = Quantizer { layer, bits: preset.bits };
-        let (f, eps) = (preset.frac, f64::from(shape.norm_eps));
-        let group = shape.inner() / shape.norm_groups;
-        let scales = Scales::choose(layer, preset, stats, shape.d_model, group)?;
-        let norm = Norm::new(layer, preset, shape.d_model, scales.norm, stats.norm.mean_square, eps)?;
-        let gated = Norm::new(layer, preset, group, scales.gated, stats.gated.mean_square, eps)?;
+        let f = preset.frac;
+        let Forms { scales, norm, gated, gate, x, bc, scan } = forms;
         let (inner, channels) = (shape.inner(), shape.conv_dim());
         let before = fold(&w.norm, norm.ratio());
         let (z, rest) = w.in_proj.split_at(inner * shape.d_model);
@@ -123,20 +121,16 @@ impl Block {
         let bias = q.all("conv bias", w.conv_bias.iter().map(|&v| v.into()), sum)?;
         let step_bias = q.all("dt bias", w.dt_bias.iter().map(|&v| v.into()), f + scales.step_weight)?;
         let rates: Vec<f64> = w.a_log.iter().map(|&v| f64::from(v).exp()).collect();
-        let (steps, scan) = scan_parts(layer, preset, scales, shape.delta_limit, &rates, &w.d)?;
-        let silu = |out| match preset.kind {
-            Kind::Fast => Silu::fast(layer, preset, out),
-            Kind::Paper => Silu::paper(layer),
-        };
+        let (steps, scan) = scan_parts(layer, preset, scales, scan, shape.delta_limit, &rates, &w.d)?;
         let out = q.rows("out_proj", &w.out_proj, &fold(&w.gated_norm, gated.ratio()), scales.out_weight)?;
         Ok(Self {
             norm,
             in_proj: Linear::new(shape.d_model, shape.proj_dim(), rows),
             conv: Conv { channels, taps, bias },
             step_bias,
-            gate: silu(f)?,
-            x: silu(scales.x)?,
-            bc: silu(scales.bc)?,
+            gate,
+            x,
+            bc,
             steps,
             scan,
             gated,

@@ -22,10 +22,14 @@ pub(super) struct Sequential {
 }
 
 impl Sequential {
-    pub(super) fn new(layer: usize, frac: u32, skip: Vec<i64>) -> Result<Self> {
+    pub(super) fn new(exp: MinimaxExpFixed, frac: u32, skip: Vec<i64>) -> Self {
+        Self { exp, frac, skip }
+    }
+
+    /// The paper's exp.
+    pub(super) fn form(layer: usize) -> Result<MinimaxExpFixed> {
         let build = || MinimaxExp::paper(4)?.fixed(&PaperPlan::paper()?);
-        let exp = build().map_err(|source| TwinError::Form { layer, what: "exp", source })?;
-        Ok(Self { exp, frac, skip })
+        Ok(build().map_err(|source| TwinError::Form { layer, what: "exp", source })?)
     }
 
     /// y at F bits, and the state after the last token: by head, `head_dim` rows of `state`.

@@ -2,12 +2,16 @@
 
 use super::block::See;
 use super::calibrate::Calibration;
+use super::forms::Forms;
 use super::head::{Head, Outcome};
-use super::plan::{Kind, Preset, Scales, TABLE};
+use super::norm::Norm;
+use super::plan::{Kind, Preset};
 use super::quantize::{Block, Quantizer};
 use super::range::{Margin, Quantity as Q, Run};
 use super::rounding::Rounding;
 use crate::float::Weights;
+use crate::outline::scale::TABLE;
+use crate::outline::{Outline, Scales};
 use crate::{Config, Model, ModelError, Result, Site, Tensor};
 
 /// One tensor of a run: integers with `frac` fractional bits, rows of `cols` values, one row per token.
@@ -26,10 +30,12 @@ pub struct Shown<'a> {
 /// The fixed-point twin of a model. Holds the weights as integers: as secret as the weights, so no `Debug`.
 pub struct Twin {
     preset: Preset,
-    config: Config,
-    embedding: Vec<i64>,
-    blocks: Vec<Block>,
-    head: Option<Head>,
+    pub(super) config: Config,
+    /// What the fast preset is built from.
+    pub(super) outline: Option<Outline>,
+    pub(super) embedding: Vec<i64>,
+    pub(super) blocks: Vec<Block>,
+    pub(super) head: Option<Head>,
 }
 
 impl Twin {
@@ -44,10 +50,30 @@ impl Twin {
         let q = Quantizer { layer: 0, bits: preset.bits };
         let table = if preset.kind == Kind::Fast { TABLE } else { preset.frac };
         let embedding = q.all("embedding", weights.embedding.iter().map(|&v| v.into()), table)?;
-        let blocks = weights.layers.iter().zip(&calibration.layers).enumerate();
-        let blocks = blocks.map(|(i, (w, stats))| Block::new(i, &preset, config, w, stats)).collect::<Result<_>>()?;
-        let head = Head::new(&preset, config, weights, &calibration.last)?;
-        Ok(Self { preset, config: config.clone(), embedding, blocks, head })
+        let outline = match preset.kind {
+            Kind::Fast => {
+                let classes = weights.head.as_ref().map_or(0, |head| head.bias.len());
+                Some(Outline::new(config, calibration, preset)?.with_classes(classes)?)
+            }
+            Kind::Paper => None,
+        };
+        let blocks = weights.layers.iter().zip(&calibration.layers).enumerate().map(|(i, (w, stats))| {
+            let forms = match &outline {
+                Some(outline) => outline.layer(i)?.into(),
+                None => Forms::paper(i, &preset, config, stats)?,
+            };
+            Block::new(i, &preset, config, forms, w)
+        });
+        let blocks = blocks.collect::<Result<_>>()?;
+        let norm = match &outline {
+            Some(outline) => Norm::Fast(outline.last()?),
+            None => {
+                let (span, eps) = (calibration.last.mean_square, f64::from(config.norm_eps));
+                Norm::paper(config.layers, preset.frac, config.d_model, span, eps)?
+            }
+        };
+        let head = Head::new(&preset, config, norm, weights)?;
+        Ok(Self { preset, config: config.clone(), outline, embedding, blocks, head })
     }
 
     /// The preset.
@@ -122,7 +148,7 @@ impl Twin {
         Ok((outcome, run.margins))
     }
 
-    fn start<'a>(&self, rounding: &'a mut Rounding) -> Run<'a> {
+    pub(super) fn start<'a>(&self, rounding: &'a mut Rounding) -> Run<'a> {
         Run::new(self.preset.bits, self.preset.kind == Kind::Fast, rounding)
     }
 

@@ -8,20 +8,26 @@
 //! 3. `M = S o Lt`, rounded from s.score + 22 to s.mixed; the server adds D to the diagonal at s.mixed. `Y = M X` at s.mixed + s.x.
 //! 4. `col_j = exp(cs_end - cs_j) Delta_j`, rounded to s.column; `V = col o X`, rounded to s.weighted; `B^T V`, rounded from
 //!    s.bc + s.weighted to s.state.
-//! 5. Over chunks, per head: `H_k = sum_(j<k) exp(E_(k-1) - E_j) state_j`, one matrix product, rounded from s.exp + s.state to s.state. E are the
-//!    sums over the document.
+//! 5. Over the chunks of a segment, per head: `H_k = sum_(j<k) exp(E_(k-1) - E_j) state_j`, one matrix product, rounded from s.exp + s.state to
+//!    s.state. E are the sums from the segment's begin.
 //! 6. `C H_k`, rounded from s.bc + s.state to s.mixed + s.x - s.exp; times `row_i = exp(cs_i)`, added to Y; one rounding to s.scanned.
 //!
+//! A segment is 16 chunks, 2,048 tokens. The state after it, the H that a 17th chunk would begin with, enters the next segment as one more state
+//! before the first chunk's, with `E = 0`: then `H_0` is that state itself, and its decay until `H_k` is `exp(E_(k-1))`. So the matrices
+//! and the memory of a scan do not grow with the document, nor do the sums that exp must take; beyond 2,048 tokens the state is rounded once
+//! more per segment.
+//!
 //! The upper triangles are not needed and not computed. Errors: every `Lt` entry has two exp factors, every path over
-//! chunks three.
+//! chunks three, and one more for each segment that it passes.
 
 use fesc_ring::View;
 use rayon::prelude::*;
 
-use super::exponent::Exponent;
+use super::exponent::exponential;
 use super::linear::{add_product, exact, view};
-use super::plan::{CHUNK, DELTA, Scales};
 use super::range::{Local, Quantity as Q, Run};
+use crate::outline::scale::{CHUNK, DELTA, SEGMENT};
+use crate::outline::{Exponential, Scales};
 use crate::{Result, Shape};
 
 /// What a scan takes, one row per token.
@@ -57,8 +63,8 @@ impl<'a> Packet<'a> {
 /// The scan of one layer.
 pub(super) struct Dual {
     pub(super) scales: Scales,
-    pub(super) chunk: Exponent,
-    pub(super) document: Exponent,
+    pub(super) chunk: Exponential,
+    pub(super) document: Exponential,
     /// D at the scale of M.
     pub(super) skip: Vec<i64>,
 }
@@ -72,34 +78,67 @@ struct Left {
 }
 
 impl Dual {
-    /// y at s.scanned, and the states with which each chunk begins (`state` rows of `inner`; the first is empty for zero);
-    /// with `last` one more, with which the document ends.
-    pub(super) fn run(&self, run: &mut Run<'_>, p: &Packet<'_>) -> Result<(Vec<i64>, Vec<Vec<i64>>)> {
+    /// y at s.scanned, and the state with which the document ends (`state` rows of `inner`; empty if it is not wanted).
+    pub(super) fn run(&self, run: &mut Run<'_>, p: &Packet<'_>) -> Result<(Vec<i64>, Vec<i64>)> {
+        self.run_in(run, p, SEGMENT)
+    }
+
+    /// The same in segments of any number of chunks.
+    pub(super) fn run_in(&self, run: &mut Run<'_>, p: &Packet<'_>, segment: usize) -> Result<(Vec<i64>, Vec<i64>)> {
         let inner = p.shape.inner();
         let mut y = vec![0i64; p.tokens() * inner];
-        let chunks = p.tokens().div_ceil(CHUNK);
+        let count = p.tokens().div_ceil(segment);
+        let mut carry = None;
+        for (i, y) in y.chunks_mut(segment * inner).enumerate() {
+            carry = self.segment(run, p, i * segment, carry, p.last || i + 1 < count, y)?;
+        }
+        Ok((y, carry.unwrap_or_default()))
+    }
+
+    /// One segment, whose first token is `start`. Gives the state after it if it is to be kept.
+    fn segment(
+        &self,
+        run: &mut Run<'_>,
+        p: &Packet<'_>,
+        start: usize,
+        carry: Option<Vec<i64>>,
+        keep: bool,
+        y: &mut [i64],
+    ) -> Result<Option<Vec<i64>>> {
+        let rows = CHUNK * p.shape.inner();
+        let chunks = y.len().div_ceil(rows);
         let mut locals = run.locals(chunks);
-        let mut left: Vec<Left> = y
-            .par_chunks_mut(CHUNK * inner)
+        let enters = |k: usize| k > 0 || carry.is_some();
+        let left: Vec<Left> = y
+            .par_chunks_mut(rows)
             .zip(&mut locals)
             .enumerate()
-            .map(|(k, (y, local))| self.within(local, p, k * CHUNK, y, p.last || k + 1 < chunks))
+            .map(|(k, (y, local))| self.within(local, p, start + k * CHUNK, y, enters(k), keep || k + 1 < chunks))
             .collect::<Result<_>>()?;
         run.settle(locals)?;
-        let states = self.across(run, p, &mut left)?;
+        let mut states = self.across(run, p, &left, carry, keep)?;
+        let after = if keep { states.pop() } else { None };
         let mut locals = run.locals(chunks);
-        y.par_chunks_mut(CHUNK * inner)
+        y.par_chunks_mut(rows)
             .zip(&mut locals)
             .zip(left.par_iter().zip(&states))
             .enumerate()
-            .map(|(k, ((y, local), (left, state)))| self.carry_in(local, p, k * CHUNK, left, state, y))
+            .map(|(k, ((y, local), (left, state)))| self.carry_in(local, p, start + k * CHUNK, left, state, y))
             .collect::<Result<()>>()?;
         run.settle(locals)?;
-        Ok((y, states))
+        Ok(after)
     }
 
-    /// Steps 1 to 4 of one chunk.
-    fn within(&self, local: &mut Local, p: &Packet<'_>, from: usize, y: &mut [i64], keep: bool) -> Result<Left> {
+    /// Steps 1 to 4 of one chunk, and `row` if a state enters it.
+    fn within(
+        &self,
+        local: &mut Local,
+        p: &Packet<'_>,
+        from: usize,
+        y: &mut [i64],
+        enters: bool,
+        keep: bool,
+    ) -> Result<Left> {
         let (s, shape) = (&self.scales, p.shape);
         let (inner, heads, n, dim) = (shape.inner(), shape.heads, shape.state, shape.head_dim);
         let q = y.len() / inner;
@@ -138,14 +177,14 @@ impl Dual {
                     y[head * dim..(head + 1) * dim].copy_from_slice(part);
                 }
                 left.end[head] = sum;
-                if from > 0 {
+                if enters {
                     for (t, &cs) in sums.iter().enumerate() {
-                        left.row[t * heads + head] = self.chunk.eval(local, cs);
+                        left.row[t * heads + head] = exponential(local, &self.chunk, cs);
                     }
                 }
                 if keep {
                     for (t, (&cs, &delta)) in sums.iter().zip(&delta).enumerate() {
-                        let decay = self.chunk.eval(local, sum - cs);
+                        let decay = exponential(local, &self.chunk, sum - cs);
                         let col = local.round(Q::ExpDelta, decay.saturating_mul(delta), s.exp + DELTA, s.column);
                         let x = &p.xbc[(from + t) * shape.conv_dim() + head * dim..][..dim];
                         for (v, &x) in weighted[t * inner + head * dim..][..dim].iter_mut().zip(x) {
@@ -180,12 +219,12 @@ impl Dual {
                     left[j] = if j + 1 == mid {
                         delta[j]
                     } else {
-                        let decay = self.chunk.eval(local, at_mid - sums[j]);
+                        let decay = exponential(local, &self.chunk, at_mid - sums[j]);
                         local.round(Q::ExpDelta, decay.saturating_mul(delta[j]), e + DELTA, DELTA)
                     };
                 }
                 for i in mid..to {
-                    let right = self.chunk.eval(local, sums[i] - at_mid);
+                    let right = exponential(local, &self.chunk, sums[i] - at_mid);
                     for j in from..mid {
                         out[i * q + j] = local.round(Q::Lower, right.saturating_mul(left[j]), e + DELTA, DELTA);
                     }
@@ -223,53 +262,59 @@ impl Dual {
         Ok(state)
     }
 
-    /// Step 5.
-    fn across(&self, run: &mut Run<'_>, p: &Packet<'_>, left: &mut [Left]) -> Result<Vec<Vec<i64>>> {
+    /// Step 5: the state with which each chunk begins (empty for zero), and the one after the last if it is to be kept.
+    fn across(
+        &self,
+        run: &mut Run<'_>,
+        p: &Packet<'_>,
+        left: &[Left],
+        carry: Option<Vec<i64>>,
+        keep: bool,
+    ) -> Result<Vec<Vec<i64>>> {
         let (s, shape) = (&self.scales, p.shape);
         let (inner, heads, n, dim) = (shape.inner(), shape.heads, shape.state, shape.head_dim);
-        let later = if p.last { left.len() } else { left.len() - 1 };
-        let mut states: Vec<Vec<i64>> = vec![Vec::new()];
-        states.resize(later + 1, vec![0; n * inner]);
-        if later == 0 {
+        let later = if keep { left.len() } else { left.len() - 1 };
+        // The carry first, then what the chunks leave.
+        let own: Vec<&[i64]> = carry.iter().chain(left[..later].iter().map(|l| &l.state)).map(Vec::as_slice).collect();
+        let rows = own.len();
+        let mut states: Vec<Vec<i64>> = if carry.is_some() { Vec::new() } else { vec![Vec::new()] };
+        if rows == 0 {
             return Ok(states);
         }
         let mut locals = run.locals(heads);
         let by_head = locals.par_iter_mut().enumerate().map(|(head, local)| {
-            let ends: Vec<i64> = left
-                .iter()
-                .scan(0i64, |sum, chunk| {
-                    *sum += chunk.end[head];
-                    Some(*sum)
-                })
-                .collect();
-            let mut decay = vec![0i64; later * later];
-            for (k, row) in decay.chunks_exact_mut(later).enumerate() {
+            let mut end = 0i64;
+            let mut ends: Vec<i64> = carry.iter().map(|_| 0).collect();
+            ends.extend(left[..later].iter().map(|chunk| {
+                end += chunk.end[head];
+                end
+            }));
+            let mut decay = vec![0i64; rows * rows];
+            for (k, row) in decay.chunks_exact_mut(rows).enumerate() {
                 for (j, entry) in row[..=k].iter_mut().enumerate() {
-                    *entry = if j == k { 1 << s.exp } else { self.document.eval(local, ends[k] - ends[j]) };
+                    *entry = if j == k { 1 << s.exp } else { exponential(local, &self.document, ends[k] - ends[j]) };
                 }
             }
-            let mut own = Vec::with_capacity(later * n * dim);
-            for chunk in &left[..later] {
-                chunk
-                    .state
-                    .chunks_exact(inner)
-                    .for_each(|row| own.extend_from_slice(&row[head * dim..(head + 1) * dim]));
+            let mut mine = Vec::with_capacity(rows * n * dim);
+            for state in &own {
+                state.chunks_exact(inner).for_each(|row| mine.extend_from_slice(&row[head * dim..(head + 1) * dim]));
             }
-            let mut all = vec![0i64; later * n * dim];
-            exact(&mut all, view(&decay, later, later)?, view(&own, later, n * dim)?)?;
+            let mut all = vec![0i64; rows * n * dim];
+            exact(&mut all, view(&decay, rows, rows)?, view(&mine, rows, n * dim)?)?;
             all.iter_mut().for_each(|v| *v = local.round(Q::State, *v, s.exp + s.state, s.state));
             Ok(all)
         });
         let by_head: Vec<Vec<i64>> = by_head.collect::<Result<_>>()?;
         run.settle(locals)?;
-        for (k, state) in states.iter_mut().skip(1).enumerate() {
+        for k in 0..rows {
+            let mut state = vec![0i64; n * inner];
             for (i, row) in state.chunks_exact_mut(inner).enumerate() {
                 for (part, all) in row.chunks_exact_mut(dim).zip(&by_head) {
                     part.copy_from_slice(&all[(k * n + i) * dim..][..dim]);
                 }
             }
+            states.push(state);
         }
-        left.iter_mut().for_each(|chunk| chunk.state = Vec::new());
         Ok(states)
     }
 
@@ -286,7 +331,7 @@ impl Dual {
         let (s, shape) = (&self.scales, p.shape);
         let (inner, heads, n, dim) = (shape.inner(), shape.heads, shape.state, shape.head_dim);
         let (q, width, sum) = (y.len() / inner, inner / shape.groups, s.mixed + s.x);
-        if from > 0 {
+        if !state.is_empty() {
             let mut part = vec![0i64; q * width];
             for group in 0..shape.groups {
                 let c = p.window(from, q, p.b_column(group) + shape.group_width(), n)?;

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::float::{Layer, Matrix};
+use crate::outline::scale::CHUNK;
 use crate::{Shape, Tensor};
 
 /// The smallest and the largest value seen.
@@ -200,8 +201,8 @@ pub(super) fn note(
 /// The ranges of a scan that is not part of a model.
 pub(super) fn scan_ranges(stats: &mut LayerStats, shape: &Shape, layer: &Layer, xbc: &Matrix, delta: &Matrix) {
     let mut kept = Kept::default();
-    note(stats, &mut kept, shape, layer, super::plan::CHUNK, Tensor::Convolved, xbc);
-    note(stats, &mut kept, shape, layer, super::plan::CHUNK, Tensor::Delta, delta);
+    note(stats, &mut kept, shape, layer, CHUNK, Tensor::Convolved, xbc);
+    note(stats, &mut kept, shape, layer, CHUNK, Tensor::Delta, delta);
     // The norms are not used; an empty span would have no scale.
     stats.step.note(0.0);
     stats.norm.mean_square.note(1.0);

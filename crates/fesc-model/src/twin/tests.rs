@@ -3,6 +3,7 @@
 mod accuracy;
 mod ranges;
 mod reference;
+mod segments;
 mod spread;
 
 use fesc_ring::Prg;

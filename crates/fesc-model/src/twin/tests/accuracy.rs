@@ -16,6 +16,7 @@ use super::super::activation::Steps;
 use super::super::range::Run;
 use super::reference::Reference;
 use super::*;
+use crate::outline::softplus_form;
 use crate::{Matrix, Tensor};
 
 /// Largest relative error over blocks, in units of the bound; and the same for logits.
@@ -96,7 +97,8 @@ fn without_the_clamp_a_violent_head_remembers() {
     let mut nearest = Rounding::nearest();
     let mut run = Run::new(48, true, &mut nearest);
     let dt = 0.1f32.exp_m1().ln();
-    let steps = Steps::fast(0, &Preset::FAST, vec![1 << 18], (0.0, f32::INFINITY)).unwrap();
+    let limit = (0.0, f32::INFINITY);
+    let steps = Steps::fast(softplus_form(0, limit).unwrap(), vec![1 << 18], limit, true);
     let mut local = run.local();
     let (delta, _) = steps.eval(&mut local, 0, (dt * 4096.0).round() as i64);
     run.settle(vec![local]).unwrap();

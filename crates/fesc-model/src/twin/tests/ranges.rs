@@ -7,13 +7,13 @@ use fesc_approx::ApproxError;
 use fesc_approx::paper::nerms::NeRms;
 
 use super::super::activation::Steps;
-use super::super::exponent::Exponent;
 use super::super::norm::Norm;
 use super::super::range::Run;
 use super::super::recurrence::Sequential;
 use super::super::scan::{Dual, Packet};
 use super::*;
 use crate::Result;
+use crate::outline::{Exponential, NormForm, Root, softplus_form};
 
 /// The tensor that a range error names.
 fn named<T>(result: Result<T>) -> &'static str {
@@ -24,7 +24,7 @@ fn named<T>(result: Result<T>) -> &'static str {
     }
 }
 
-const SCALES: Scales = Scales {
+pub(super) const SCALES: Scales = Scales {
     norm: 16,
     gate_weight: 14,
     conv_weight: 12,
@@ -70,10 +70,12 @@ impl Feed {
         let mut nearest = Rounding::nearest();
         let mut run = Run::new(preset.ring_bits(), true, &mut nearest);
         if paper {
-            return named(Sequential::new(0, 19, vec![int(20.0, 19)]).unwrap().run(&mut run, &packet));
+            let scan = Sequential::new(Sequential::form(0).unwrap(), 19, vec![int(20.0, 19)]);
+            return named(scan.run(&mut run, &packet));
         }
         let scales = Scales { state: self.state, ..SCALES };
-        let (chunk, document) = (Exponent::chunk(0, &preset, 22).unwrap(), Exponent::document(0, &preset, 22).unwrap());
+        let form = ExpForm::Power;
+        let (chunk, document) = (Exponential::chunk(0, form, 22).unwrap(), Exponential::document(0, form, 22).unwrap());
         named(Dual { scales, chunk, document, skip: vec![0] }.run(&mut run, &packet))
     }
 }
@@ -111,7 +113,11 @@ fn paper_scan() {
 fn norms() {
     let span = Span { min: 0.5, max: 2.0 };
     let norm = |data: &mut [i64], preset: Preset, square: u32| {
-        let norm = Norm::new(0, &preset, 4, square, span, 1e-5).unwrap();
+        let norm = if preset == Preset::FAST {
+            Norm::Fast(NormForm::new(0, 4, square, 1e-5, Root::choose(4, span, 1e-5)).unwrap())
+        } else {
+            Norm::paper(0, square, 4, span, 1e-5).unwrap()
+        };
         let mut nearest = Rounding::nearest();
         named(norm.run(&mut Run::new(preset.ring_bits(), true, &mut nearest), data, 4, preset.frac()))
     };
@@ -124,7 +130,7 @@ fn norms() {
     assert_eq!(norm(&mut [5 << 19; 4], Preset::PAPER, 19), "square of one value");
     assert_eq!(norm(&mut [3 << 19; 4], Preset::PAPER, 19), "variance of a norm");
     // A vector of one large value: 16 times the mean does not fit 44 bits.
-    let lone = Norm::new(0, &Preset::PAPER, 4096, 19, Span { min: 1e-3, max: 2e-3 }, 1e-5).unwrap();
+    let lone = Norm::paper(0, 19, 4096, Span { min: 1e-3, max: 2e-3 }, 1e-5).unwrap();
     let mut data = vec![0; 4096];
     data[0] = 3 << 18;
     let mut nearest = Rounding::nearest();
@@ -144,10 +150,8 @@ fn nerms_does_not_fit_44_bits() {
 fn decay_without_a_threshold() {
     let mut nearest = Rounding::nearest();
     let mut run = Run::new(48, true, &mut nearest);
-    let Steps::Fast { softplus, .. } = Steps::fast(0, &Preset::FAST, vec![1 << 18], (0.0, 50.0)).unwrap() else {
-        panic!("the fast preset has its own steps")
-    };
-    let steps = Steps::Fast { softplus, rates: vec![100 << 18], thresholds: vec![Some(i64::MAX)] };
+    let softplus = softplus_form(0, (0.0, 50.0)).unwrap();
+    let steps = Steps::Fast { softplus, rates: vec![100 << 18], thresholds: vec![i64::MAX], clamp: true };
     let mut local = run.local();
     steps.eval(&mut local, 0, 1 << 12);
     assert_eq!(named(run.settle(vec![local])), "A Delta");

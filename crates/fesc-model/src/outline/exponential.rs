@@ -1,0 +1,87 @@
+//! exp of sums of A Delta: one form for sums inside a chunk, one for sums over a segment.
+//!
+//! [`ExpForm::Power`] takes 18 bits in (sums are rounded from 22) and is `(1 + y + y^2/2)^16` with its clamp at -16
+//! ([`ExpSquare`], k = 4): error 0.00103. The linear forms take 20 bits.
+//!
+//! Online cost of one exp inside a chunk, both directions, by the declarations of `fesc-mpc` (comparisons of 19 or 21 bits, 48 bits per
+//! opening, the first rounding included): `Coarse` 106 bytes and 8 rounds, `Fine` 262 bytes and 8 rounds, `Power` 89 bytes and 17 rounds. All exps
+//! of a layer run at once, so the rounds count once per layer. `tests/long_memory.rs` shows why `Power` is the default: `Coarse`
+//! misses one percent of a state, `Fine` costs three times as much.
+
+use fesc_approx::exp_square::ExpSquare;
+use fesc_approx::transcript::Transcript;
+use fesc_approx::{ApproxError, FixedPiecewise, Plan, exp};
+
+use super::scale::RING;
+use crate::Result;
+use crate::twin::{ExpForm, TwinError};
+
+/// exp for arguments from a limit to 0. The input is a sum at 22 bits, rounded to [`Exponential::in_frac`] first.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Exponential {
+    /// Linear pieces.
+    Linear(FixedPiecewise),
+    /// A power of a quadratic.
+    Power(ExpSquare),
+}
+
+/// Sums of a chunk are above `-2^12`: 128 times 16, and 7 percent for the zone of the clamp.
+const CHUNK_REACH: u32 = 12;
+/// Sums of a segment are above `-2^16`: 16 times as many.
+const SEGMENT_REACH: u32 = 16;
+
+impl Exponential {
+    /// For sums inside a chunk of 128 tokens.
+    pub(crate) fn chunk(layer: usize, form: ExpForm, out: u32) -> Result<Self> {
+        Self::new(layer, form, out, CHUNK_REACH)
+    }
+
+    /// For sums over a segment of 2,048 tokens.
+    pub(crate) fn document(layer: usize, form: ExpForm, out: u32) -> Result<Self> {
+        Self::new(layer, form, out, SEGMENT_REACH)
+    }
+
+    fn new(layer: usize, form: ExpForm, out: u32, reach: u32) -> Result<Self> {
+        let build = || {
+            let (plan, table) = match form {
+                ExpForm::Power => {
+                    // Unit 1/64, and the sign.
+                    return Ok(Self::Power(ExpSquare::new(RING, 4, 18, out, 12, reach + 7)?));
+                }
+                ExpForm::Coarse => (exp::PLAN, exp::preset()?),
+                ExpForm::Fine => (exp::PLAN_FINE, exp::preset_fine()?),
+            };
+            let cmp_bits = reach + 1 + plan.in_frac - plan.cmp_shift;
+            let plan = Plan { out_frac: out, cmp_bits, ..plan };
+            let limit = Some((f64::NEG_INFINITY, plan.unit()));
+            let pieces = table.pieces_int().to_vec();
+            Ok(Self::Linear(FixedPiecewise::from_integers(&plan, &table.thresholds_int(), pieces, limit)?))
+        };
+        Ok(build().map_err(|source: ApproxError| TwinError::Form { layer, what: "exp", source })?)
+    }
+
+    /// Fractional bits that the sum is rounded to.
+    pub fn in_frac(&self) -> u32 {
+        match self {
+            Self::Linear(form) => form.in_frac(),
+            Self::Power(form) => form.in_frac(),
+        }
+    }
+
+    /// Fractional bits of the result.
+    pub fn out_frac(&self) -> u32 {
+        match self {
+            Self::Linear(form) => form.out_frac(),
+            Self::Power(form) => form.frac(),
+        }
+    }
+}
+
+impl Transcript for Exponential {
+    fn write(&self, out: &mut Vec<u64>) {
+        match self {
+            Self::Linear(form) => form.write(out),
+            Self::Power(form) => form.write(out),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! An outline as JSON, and the checks of one that came from a peer.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Last, Layer, Outline, refuse};
+use crate::twin::{ExpForm, SiluForm};
+use crate::{Config, ModelError, Pooling, Result, Shape};
+
+const VERSION: u32 = 1;
+/// The longest text taken. A layer has about a kilobyte.
+const TEXT: usize = 4 << 20;
+/// The most layers.
+const LAYERS: usize = 1 << 10;
+/// The most classes.
+const CLASSES: usize = 1 << 12;
+/// The most bytes of a class's name.
+const NAME: usize = 256;
+
+/// The shape with its floats as bits.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireShape {
+    vocab: usize,
+    d_model: usize,
+    layers: usize,
+    heads: usize,
+    head_dim: usize,
+    state: usize,
+    groups: usize,
+    conv_width: usize,
+    chunk: usize,
+    norm_eps: u32,
+    norm_groups: usize,
+    delta_limit: [u32; 2],
+    tied: bool,
+    residual_in_fp32: bool,
+    pooling: Pooling,
+}
+
+/// An outline as it travels.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wire {
+    version: u32,
+    shape: WireShape,
+    classes: usize,
+    labels: Vec<String>,
+    silu: SiluForm,
+    exp: ExpForm,
+    layers: Vec<Layer>,
+    last: Last,
+}
+
+impl From<Outline> for Wire {
+    fn from(o: Outline) -> Self {
+        let s = o.config.shape();
+        let shape = WireShape {
+            vocab: s.vocab,
+            d_model: s.d_model,
+            layers: s.layers,
+            heads: s.heads,
+            head_dim: s.head_dim,
+            state: s.state,
+            groups: s.groups,
+            conv_width: s.conv_width,
+            chunk: s.chunk,
+            norm_eps: s.norm_eps.to_bits(),
+            norm_groups: s.norm_groups,
+            delta_limit: [s.delta_limit.0.to_bits(), s.delta_limit.1.to_bits()],
+            tied: s.tied,
+            residual_in_fp32: s.residual_in_fp32,
+            pooling: s.pooling,
+        };
+        let labels = o.config.labels().to_vec();
+        let Outline { classes, silu, exp, layers, last, .. } = o;
+        Self { version: VERSION, shape, classes, labels, silu, exp, layers, last }
+    }
+}
+
+impl TryFrom<Wire> for Outline {
+    type Error = ModelError;
+
+    fn try_from(wire: Wire) -> Result<Self> {
+        let Wire { version, shape: s, classes, labels, silu, exp, layers, last } = wire;
+        if version != VERSION {
+            return Err(refuse(format!("its version is {version}, this program reads {VERSION}")));
+        }
+        let config = Config::new(Shape {
+            vocab: s.vocab,
+            d_model: s.d_model,
+            layers: s.layers,
+            heads: s.heads,
+            head_dim: s.head_dim,
+            state: s.state,
+            groups: s.groups,
+            conv_width: s.conv_width,
+            chunk: s.chunk,
+            norm_eps: f32::from_bits(s.norm_eps),
+            norm_groups: s.norm_groups,
+            delta_limit: (f32::from_bits(s.delta_limit[0]), f32::from_bits(s.delta_limit[1])),
+            tied: s.tied,
+            residual_in_fp32: s.residual_in_fp32,
+            pooling: s.pooling,
+        })?;
+        let outline = Self { config: config.with_labels(labels), classes, silu, exp, layers, last };
+        outline.check()?;
+        Ok(outline)
+    }
+}
+
+impl Outline {
+    /// Reads what [`Outline::to_json`] wrote, and trusts nothing of it.
+    pub fn from_json(text: &str) -> Result<Self> {
+        if text.len() > TEXT {
+            return Err(refuse(format!("it has {} bytes, at most {TEXT} are taken", text.len())));
+        }
+        let wire: Wire = serde_json::from_str(text)
+            .map_err(|e| ModelError::Json { path: "the model's outline".into(), reason: e.to_string() })?;
+        wire.try_into()
+    }
+
+    /// The outline as JSON: one text for one outline.
+    pub fn to_json(&self) -> String {
+        // Integers, texts and lists only: nothing that JSON cannot say.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Everything that a stage relies on.
+    pub(super) fn check(&self) -> Result<()> {
+        let shape = self.shape();
+        if shape.layers > LAYERS || self.layers.len() != shape.layers {
+            let (said, found) = (shape.layers, self.layers.len());
+            return Err(refuse(format!("it has {found} layers of {said}, at most {LAYERS} are taken")));
+        }
+        self.check_sizes()?;
+        self.check_classes()?;
+        for (i, layer) in self.layers.iter().enumerate() {
+            layer.scales.check().map_err(|reason| refuse(format!("layer {i}: {reason}")))?;
+            self.layer(i)?;
+        }
+        super::scales::STREAM.check("the final norm", self.last.square).map_err(refuse)?;
+        self.last()?;
+        Ok(())
+    }
+
+    /// Sizes that a party allocates by. Every one of them is many times that of the largest Mamba-2.
+    fn check_sizes(&self) -> Result<()> {
+        let s = self.shape();
+        let sizes = [
+            ("embedding", [s.vocab, s.d_model, 1], 1u64 << 32),
+            ("in_proj", [s.proj_dim(), s.d_model, 1], 1 << 28),
+            ("state", [s.state, s.inner(), 1], 1 << 26),
+            ("weights of all layers", [s.layers, s.proj_dim() + s.inner(), s.d_model], 1 << 36),
+        ];
+        for (name, sides, limit) in sizes {
+            let size = sides.iter().fold(1u64, |size, &side| size.saturating_mul(side as u64));
+            if size > limit {
+                return Err(refuse(format!("{name} would have {size} values, at most {limit} are taken")));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_classes(&self) -> Result<()> {
+        let (classes, labels) = (self.classes, self.labels());
+        if classes > CLASSES || !(labels.is_empty() || labels.len() == classes) {
+            let named = labels.len();
+            return Err(refuse(format!("{classes} classes with {named} names; all or none, and at most {CLASSES}")));
+        }
+        // Names are shown on the client's terminal.
+        match labels.iter().position(|name| name.len() > NAME || name.chars().any(char::is_control)) {
+            Some(i) => {
+                Err(refuse(format!("the name of class {i} is longer than {NAME} bytes or has control characters")))
+            }
+            None => Ok(()),
+        }
+    }
+}
