@@ -3,9 +3,11 @@
 //! The only crate of the workspace that may hold `unsafe` code (SIMD kernels). Every kernel has a portable twin,
 //! is chosen at run time in one place, and is tested bit for bit against its twin.
 
+pub mod affine;
 pub mod block;
 pub mod cpu;
 pub mod gemm;
+pub mod lazy;
 pub mod matrix;
 pub mod modulus;
 pub mod ntt;

@@ -1,6 +1,8 @@
 //! What can go wrong, with the numbers and the remedy.
 
+use fesc_ring::modulus::ModulusError;
 use fesc_ring::poly::PolyError;
+use fesc_ring::primes::PrimeError;
 use fesc_ring::{MatrixError, RingError};
 
 /// An error of this crate.
@@ -78,6 +80,48 @@ pub enum RlweError {
         /// What it has.
         got: usize,
     },
+    /// A value does not fit a slot.
+    #[error("{what}: a value is above 2^{bits} in magnitude; centre it modulo 2^48 first")]
+    Range {
+        /// Which values.
+        what: &'static str,
+        /// The bound's exponent.
+        bits: u32,
+    },
+    /// A run length that does not divide the slots.
+    #[error("runs of {run} slots: a power of two from 1 to {degree} is needed")]
+    Run {
+        /// The run length.
+        run: usize,
+        /// The number of slots.
+        degree: usize,
+    },
+    /// Prime sizes that the slots engine cannot work with.
+    #[error(
+        "primes of {plain}, {kept} and {dropped} bits: each must have between 45 and 50, or conversions between them are not exact"
+    )]
+    Slots {
+        /// Bits of each plaintext prime.
+        plain: u32,
+        /// Bits of the prime that a response keeps.
+        kept: u32,
+        /// Bits of each prime that a response drops.
+        dropped: u32,
+    },
+    /// A received residue is not reduced.
+    #[error("{what}: a residue modulo {modulus} is not below it; the peer's message is damaged or hostile")]
+    Residue {
+        /// Which message.
+        what: &'static str,
+        /// The prime.
+        modulus: u64,
+    },
+    /// Primes and roots of unity.
+    #[error(transparent)]
+    Prime(#[from] PrimeError),
+    /// Inverses modulo primes.
+    #[error(transparent)]
+    Modulus(#[from] ModulusError),
     /// Products of polynomials.
     #[error(transparent)]
     Poly(#[from] PolyError),

@@ -14,6 +14,7 @@ mod error;
 pub mod linear;
 mod params;
 mod public;
+pub mod slots;
 
 pub use error::RlweError;
 pub use params::Params;

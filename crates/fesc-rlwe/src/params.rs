@@ -10,6 +10,12 @@ use crate::{Result, RlweError};
 /// Most bits of the modulus by degree.
 const LIMITS: [(usize, u32); 6] = [(2048, 53), (4096, 106), (8192, 214), (16384, 430), (32768, 868), (65536, 1747)];
 
+/// Refuses a modulus of `log_q` bits that is too large for the degree.
+pub(crate) fn check(degree: usize, log_q: u32) -> Result<()> {
+    let limit = LIMITS.iter().find(|(n, _)| *n == degree).ok_or(RlweError::Degree { degree })?.1;
+    if log_q > limit { Err(RlweError::Weak { degree, log_q, limit }) } else { Ok(()) }
+}
+
 /// A degree and a power-of-two modulus with at least 128 bits of security.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
@@ -23,10 +29,7 @@ impl Params {
     /// # Errors
     /// [`RlweError::Weak`] below 128 bits, [`RlweError::Degree`] where we have no limit.
     pub fn new(degree: usize, log_q: u32) -> Result<Self> {
-        let limit = LIMITS.iter().find(|(n, _)| *n == degree).ok_or(RlweError::Degree { degree })?.1;
-        if log_q > limit {
-            return Err(RlweError::Weak { degree, log_q, limit });
-        }
+        check(degree, log_q)?;
         Ok(Self { degree, ring: Ring::new(log_q)? })
     }
 

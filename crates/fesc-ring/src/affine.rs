@@ -1,0 +1,148 @@
+//! Maps `x -> a x + b y + c` of residue vectors with fixed `a, b, c`: what conversions between bases of primes consist of.
+//!
+//! Rescaling by a prime, rounding down by a prime, mixed radix digits and fast base conversion are all this map. `y` (and `x`)
+//! may be residues of *another* prime: any number below `2^52` is taken, and the result is reduced.
+//!
+//! The AVX-512 path takes primes below `2^50`: with `w' = floor(w 2^52 / p)` and `q = hi(y w')`, `y w - q p` is in `[0, 2p)` (Harvey),
+//! two of them are below `4p <= 2^52`. Other primes and processors run plain Rust. No branch and no address depends on the data.
+
+use crate::cpu::{self, Path};
+use crate::modulus::{Modulus, Shoup};
+use crate::ntt::SIMD_LIMIT;
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+/// The map for one prime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Affine {
+    modulus: Modulus,
+    a: Shoup,
+    b: Shoup,
+    c: u64,
+}
+
+/// Inputs must be below this.
+pub const INPUT_LIMIT: u64 = 1 << 52;
+
+impl Affine {
+    /// The map with these factors; they are reduced.
+    pub fn new(modulus: Modulus, a: u64, b: u64, c: u64) -> Self {
+        let shoup = |x| modulus.shoup(modulus.reduce(x));
+        Self { modulus, a: shoup(a), b: shoup(b), c: modulus.reduce(c) }
+    }
+
+    /// `x = a x + b y + c` on the best path. Elements must be below [`INPUT_LIMIT`].
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn apply(&self, x: &mut [u64], y: &[u64]) {
+        self.apply_with(cpu::path(), x, y);
+    }
+
+    /// [`Affine::apply`] on a given path (or the best one below it that takes this prime).
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn apply_with(&self, path: Path, x: &mut [u64], y: &[u64]) {
+        assert_eq!(x.len(), y.len(), "an affine map of two vectors needs equal lengths");
+        debug_assert!(x.iter().chain(y).all(|&v| v < INPUT_LIMIT), "inputs must be below 2^52");
+        #[cfg(target_arch = "x86_64")]
+        if self.modulus.value() < SIMD_LIMIT && path == Path::Avx512 && Path::available().any(|p| p == path) {
+            let whole = x.len() / 8 * 8;
+            let (body, tail) = x.split_at_mut(whole);
+            // SAFETY: the processor has the path, the prime is below 2^50, both lengths are `whole`.
+            unsafe { self.avx512(body, &y[..whole]) };
+            return self.portable(tail, &y[whole..]);
+        }
+        let _ = path;
+        self.portable(x, y);
+    }
+
+    /// `x = a x + c`. Elements must be below [`INPUT_LIMIT`].
+    pub fn apply_one(&self, x: &mut [u64]) {
+        let m = self.modulus;
+        x.iter_mut().for_each(|x| *x = m.add(m.mul_shoup(*x, self.a), self.c));
+    }
+
+    fn portable(&self, x: &mut [u64], y: &[u64]) {
+        let m = self.modulus;
+        for (x, &y) in x.iter_mut().zip(y) {
+            *x = m.add(m.add(m.mul_shoup(*x, self.a), m.mul_shoup(y, self.b)), self.c);
+        }
+    }
+
+    /// # Safety
+    /// The processor must have AVX-512 F and IFMA; the prime must be below `2^50`; lengths equal and a multiple of 8.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    unsafe fn avx512(&self, x: &mut [u64], y: &[u64]) {
+        let p = self.modulus.value();
+        let set = |x: u64| _mm512_set1_epi64(x as i64);
+        // floor(w 2^64 / p) >> 12 is floor(w 2^52 / p).
+        let (a, a_quotient) = (set(self.a.value), set(self.a.quotient >> 12));
+        let (b, b_quotient) = (set(self.b.value), set(self.b.quotient >> 12));
+        let (zero, vp, two_p, neg_p) = (set(0), set(p), set(2 * p), set((1 << 52) - p));
+        let (low52, c) = (set((1 << 52) - 1), set(self.c));
+        for i in (0..x.len()).step_by(8) {
+            // SAFETY: `i + 8` is at most the common length.
+            unsafe {
+                let at = x.as_mut_ptr().add(i);
+                let (u, v) = (_mm512_loadu_si512(at.cast()), _mm512_loadu_si512(y.as_ptr().add(i).cast()));
+                let s = _mm512_madd52lo_epu64(zero, u, a);
+                let s = _mm512_madd52lo_epu64(s, _mm512_madd52hi_epu64(zero, u, a_quotient), neg_p);
+                let s = _mm512_madd52lo_epu64(s, v, b);
+                let s = _mm512_madd52lo_epu64(s, _mm512_madd52hi_epu64(zero, v, b_quotient), neg_p);
+                // Modulo 2^52 the sum of two values in [0, 2p).
+                let s = _mm512_and_si512(s, low52);
+                let s = _mm512_min_epu64(s, _mm512_sub_epi64(s, two_p));
+                let s = _mm512_add_epi64(_mm512_min_epu64(s, _mm512_sub_epi64(s, vp)), c);
+                let s = _mm512_min_epu64(s, _mm512_sub_epi64(s, vp));
+                _mm512_storeu_si512(at.cast(), s);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::Prg;
+    use crate::primes::ntt_primes;
+
+    #[test]
+    fn every_path_is_the_formula() {
+        let mut prg = Prg::from_seed([3; 16]);
+        let mut primes: Vec<u64> = [20, 46, 47, 49, 50, 51].map(|b| ntt_primes(b, 1024, 1).unwrap()[0]).to_vec();
+        primes.push(ntt_primes(50, 16384, 1).unwrap()[0]);
+        for p in primes {
+            let m = Modulus::new(p).unwrap();
+            let edges = [0, 1, p - 1, p / 2, p, 2 * p - 1, INPUT_LIMIT - 1, INPUT_LIMIT - p];
+            for round in 0..40 {
+                let factor = |prg: &mut Prg| match round % 4 {
+                    0 => p - 1,
+                    1 => 1,
+                    _ => prg.next_u64() % p,
+                };
+                let (a, b, c) = (factor(&mut prg), factor(&mut prg), factor(&mut prg));
+                let mut pick = |i: usize| if i < 64 { edges[i % 8].min(INPUT_LIMIT - 1) } else { prg.next_u64() >> 12 };
+                let x: Vec<u64> = (0..203).map(&mut pick).collect();
+                let y: Vec<u64> =
+                    (0..203).map(|i| if i < 64 { edges[i / 8].min(INPUT_LIMIT - 1) } else { pick(i) }).collect();
+                let wide = |x: u64, y: u64| {
+                    let sum = u128::from(a) * u128::from(x) + u128::from(b) * u128::from(y) + u128::from(c);
+                    (sum % u128::from(p)) as u64
+                };
+                let map = Affine::new(m, a, b, c);
+                for path in Path::available() {
+                    let mut got = x.clone();
+                    map.apply_with(path, &mut got, &y);
+                    assert!(got.iter().zip(x.iter().zip(&y)).all(|(&g, (&x, &y))| g == wide(x, y)), "{p} {path:?}");
+                }
+                let mut got = x.clone();
+                map.apply_one(&mut got);
+                assert!(got.iter().zip(&x).all(|(&g, &x)| g == wide(x, 0)));
+            }
+        }
+    }
+}

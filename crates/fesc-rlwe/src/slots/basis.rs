@@ -1,0 +1,220 @@
+//! The seven primes with their transforms, and the conversions between them.
+//!
+//! Limbs 0, 1, 2 are `t1, t2, t3`; limb 3 is `P'`; limbs 4, 5, 6 are what a response drops, `D`. So `q' = t P'` is a prefix of
+//! `q = t P' D`. All conversions are affine maps of residues ([`Affine`]) and exact:
+//!
+//! ```text
+//! slots -> P_j      z_i = y_i (t/t_i)^-1 + h_i mod t_i,  h_i = floor(t_i / 2);   sum_i (z_i - h_i) t/t_i mod P_j
+//!                   the integer sum is the polynomial modulo t, between -3t/2 and 3t/2
+//! drop a prime p    x -> floor((x + h) / p),  h = floor(p / 2)
+//! round down        x -> floor(x / P')
+//! modulo 2^64       mixed radix digits v1, v2, v3 of x in [0, t):  x = v1 + v2 t1 + v3 t1 t2
+//! ```
+
+use fesc_ring::Ring;
+use fesc_ring::affine::Affine;
+use fesc_ring::lazy::Lazy;
+use fesc_ring::modulus::Modulus;
+use fesc_ring::ntt::Ntt;
+use fesc_ring::primes::ntt_primes;
+
+use crate::{Result, RlweError};
+
+/// Primes of the plaintext.
+pub(super) const PLAIN: usize = 3;
+/// Primes of a response.
+pub(super) const KEPT: usize = 4;
+/// All primes.
+pub(super) const LIMBS: usize = 7;
+/// Values are at most `2^VALUE_BITS` in magnitude.
+pub(super) const VALUE_BITS: u32 = 47;
+
+/// One prime.
+pub(super) struct Limb {
+    pub(super) modulus: Modulus,
+    /// The packing: as many bits as the prime has.
+    pub(super) wire: Ring,
+    pub(super) lazy: Lazy,
+    /// Transforms of 2, 4, .. N points. Slot orders agree: the root of `n` points is the `N/n`-th power of that of `N`.
+    plans: Vec<Ntt>,
+}
+
+impl Limb {
+    fn new(prime: u64, degree: usize) -> Result<Self> {
+        let modulus = Modulus::new(prime)?;
+        let sizes = (1..=degree.trailing_zeros()).map(|log| 1 << log);
+        let plans = sizes.map(|n| Ntt::new(modulus, n)).collect::<std::result::Result<_, _>>()?;
+        Ok(Self { modulus, wire: Ring::new(modulus.bits())?, lazy: Lazy::new(modulus), plans })
+    }
+
+    /// The transform of the full degree.
+    pub(super) fn ntt(&self) -> &Ntt {
+        &self.plans[self.plans.len() - 1]
+    }
+
+    /// Coefficients to slots, for any power of two of points. One point is its own transform.
+    pub(super) fn forward(&self, a: &mut [u64]) {
+        if let Some(log) = a.len().trailing_zeros().checked_sub(1) {
+            self.plans[log as usize].forward(a);
+        }
+    }
+
+    /// Slots to coefficients.
+    pub(super) fn inverse(&self, a: &mut [u64]) {
+        if let Some(log) = a.len().trailing_zeros().checked_sub(1) {
+            self.plans[log as usize].inverse(a);
+        }
+    }
+
+    /// The residue of a value of magnitude up to `2^47 <= 2p`, without a branch.
+    #[inline(always)]
+    pub(super) fn residue(&self, v: i64) -> u64 {
+        let p = self.modulus.value();
+        let x = (v as u64).wrapping_add(2 * p);
+        // Wrapping below zero makes the difference large: the smaller one is the reduced one.
+        let x = x.min(x.wrapping_sub(2 * p));
+        x.min(x.wrapping_sub(p))
+    }
+}
+
+pub(super) struct Basis {
+    degree: usize,
+    pub(super) limbs: Vec<Limb>,
+    /// `P` modulo the plaintext primes.
+    pub(super) scale: [u64; PLAIN],
+    /// `y -> y (t/t_i)^-1 + h_i` modulo `t_i`.
+    digit: Vec<Affine>,
+    /// For each prime of `P`: `(z1, z2) -> z1 c1 + z2 c2 - sum_i h_i c_i` and `(x, z3) -> x + z3 c3`.
+    convert: Vec<[Affine; 2]>,
+    /// For each dropped prime, last first: the shift by `h`, and the map of each prime before it.
+    drop: Vec<(Affine, Vec<Affine>)>,
+    /// `(x, x') -> (x - x') / P'` modulo `t_i`, and its negative.
+    floor: Vec<[Affine; 2]>,
+    /// Mixed radix: `v2`, first and second step of `v3`.
+    radix: [Affine; 3],
+    /// `t1`, `t1 t2` and `t` modulo `2^64`.
+    weights: [u64; 3],
+}
+
+impl Basis {
+    pub(super) fn new(degree: usize, plain: u32, kept: u32, dropped: u32) -> Result<Self> {
+        // Values up to 2^47 are at most 2p from 47 bits on; the kernels take primes below 2^50.
+        if plain < VALUE_BITS || [plain, kept, dropped].iter().any(|b| !(45..=50).contains(b)) {
+            return Err(RlweError::Slots { plain, kept, dropped });
+        }
+        let groups = [(plain, PLAIN), (kept, KEPT - PLAIN), (dropped, LIMBS - KEPT)];
+        let mut primes: Vec<u64> = Vec::new();
+        for (bits, count) in groups {
+            // Groups of one size share a list: skip what is taken.
+            let taken = primes.iter().filter(|p| 64 - p.leading_zeros() == bits).count();
+            primes.extend(&ntt_primes(bits, degree, taken + count)?[taken..]);
+        }
+        let limbs = primes.iter().map(|&p| Limb::new(p, degree)).collect::<Result<Vec<_>>>()?;
+        let product = |m: Modulus, of: &[u64]| of.iter().fold(1, |acc, &p| m.mul(acc, m.reduce(p)));
+        let others = |i: usize| -> Vec<u64> { (0..PLAIN).filter(|&k| k != i).map(|k| primes[k]).collect() };
+        let modulus = |i: usize| limbs[i].modulus;
+        let inverse = |i: usize, of: u64| modulus(i).inv(of);
+        let quotient = |i: usize, of: u64| -> Result<[Affine; 2]> {
+            let (m, inv) = (modulus(i), inverse(i, of)?);
+            Ok([Affine::new(m, inv, m.neg(inv), 0), Affine::new(m, m.neg(inv), inv, 0)])
+        };
+
+        let mut scale = [0; PLAIN];
+        let (mut digit, mut floor) = (Vec::new(), Vec::new());
+        for (i, scale) in scale.iter_mut().enumerate() {
+            let m = modulus(i);
+            *scale = product(m, &primes[PLAIN..]);
+            digit.push(Affine::new(m, inverse(i, product(m, &others(i)))?, 0, primes[i] / 2));
+            floor.push(quotient(i, primes[PLAIN])?);
+        }
+        let mut convert = Vec::new();
+        for j in PLAIN..LIMBS {
+            let m = modulus(j);
+            let c: Vec<u64> = (0..PLAIN).map(|i| product(m, &others(i))).collect();
+            let shift = c.iter().enumerate().fold(0, |sum, (i, &c)| m.add(sum, m.mul(c, m.reduce(primes[i] / 2))));
+            convert.push([Affine::new(m, c[0], c[1], m.neg(shift)), Affine::new(m, 1, c[2], 0)]);
+        }
+        let mut drop = Vec::new();
+        for k in (KEPT..LIMBS).rev() {
+            let (p, half) = (primes[k], primes[k] / 2);
+            let maps = (0..k).map(|i| {
+                let (m, inv) = (modulus(i), inverse(i, p)?);
+                Ok(Affine::new(m, inv, m.neg(inv), m.mul(inv, m.reduce(half))))
+            });
+            drop.push((Affine::new(modulus(k), 1, 0, half), maps.collect::<Result<Vec<_>>>()?));
+        }
+        let radix = [quotient(1, primes[0])?[0], quotient(2, primes[0])?[0], quotient(2, primes[1])?[0]];
+        let two = primes[0].wrapping_mul(primes[1]);
+        let weights = [primes[0], two, two.wrapping_mul(primes[2])];
+        Ok(Self { degree, limbs, scale, digit, convert, drop, floor, radix, weights })
+    }
+
+    pub(super) fn degree(&self) -> usize {
+        self.degree
+    }
+
+    /// Bits of the first `count` primes together.
+    pub(super) fn bits(&self, count: usize) -> u32 {
+        self.limbs[..count].iter().map(|l| l.modulus.bits()).sum()
+    }
+
+    /// `t` modulo `2^64`.
+    pub(super) fn t(&self) -> u64 {
+        self.weights[2]
+    }
+
+    /// Slots modulo each `t_i` (three rows) to slots modulo all primes (seven rows); `rows` has seven rows of one power of two.
+    pub(super) fn extend(&self, rows: &mut [u64]) {
+        let n = rows.len() / LIMBS;
+        let (plain, rest) = rows.split_at_mut(PLAIN * n);
+        let mut digits = plain.to_vec();
+        for ((row, limb), map) in digits.chunks_exact_mut(n).zip(&self.limbs).zip(&self.digit) {
+            limb.inverse(row);
+            map.apply_one(row);
+        }
+        for ((row, limb), [first, second]) in rest.chunks_exact_mut(n).zip(&self.limbs[PLAIN..]).zip(&self.convert) {
+            row.copy_from_slice(&digits[..n]);
+            first.apply(row, &digits[n..2 * n]);
+            second.apply(row, &digits[2 * n..]);
+            limb.forward(row);
+        }
+        zeroize::Zeroize::zeroize(&mut digits);
+    }
+
+    /// Coefficients modulo `q` (seven rows) to their rounded quotient by `D` modulo `q'` (the first four rows).
+    pub(super) fn rescale(&self, rows: &mut [u64]) {
+        let n = rows.len() / LIMBS;
+        for (k, (shift, maps)) in (KEPT..LIMBS).rev().zip(&self.drop) {
+            let (before, last) = rows[..(k + 1) * n].split_at_mut(k * n);
+            shift.apply_one(last);
+            before.chunks_exact_mut(n).zip(maps).for_each(|(row, map)| map.apply(row, last));
+        }
+    }
+
+    /// Coefficients modulo `q'` (four rows) to the integers modulo `2^64` in the slots of `floor(x / P')`, or of its negative, each in `[0, t)`.
+    pub(super) fn slots_of_floor(&self, rows: &mut [u64], negative: bool) -> Vec<u64> {
+        let n = rows.len() / KEPT;
+        let (plain, kept) = rows.split_at_mut(PLAIN * n);
+        for ((row, limb), maps) in plain.chunks_exact_mut(n).zip(&self.limbs).zip(&self.floor) {
+            maps[usize::from(negative)].apply(row, kept);
+            limb.forward(row);
+        }
+        self.lift(plain)
+    }
+
+    /// Residues modulo `t1, t2, t3` (three rows) to the number in `[0, t)` they name, modulo `2^64`.
+    pub(super) fn lift(&self, rows: &mut [u64]) -> Vec<u64> {
+        let n = rows.len() / PLAIN;
+        let (first, rest) = rows.split_at_mut(n);
+        let (second, third) = rest.split_at_mut(n);
+        self.radix[0].apply(second, first);
+        self.radix[1].apply(third, first);
+        self.radix[2].apply(third, second);
+        let digits = first.iter().zip(second).zip(third);
+        digits
+            .map(|((&a, b), c)| {
+                a.wrapping_add(b.wrapping_mul(self.weights[0])).wrapping_add(c.wrapping_mul(self.weights[1]))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,98 @@
+//! Bytes: a seed for one polynomial, packed residues for the other.
+//!
+//! | message | bytes |
+//! |---|---|
+//! | upload, public key | seed of `a` (16), then `b` modulo each of the seven primes |
+//! | response | seed of `d0` (16), then `d1` modulo each of the first four primes |
+//!
+//! Each residue takes as many bits as its prime. Lengths are exact, and a residue at or above its prime is refused.
+
+use fesc_ring::Prg;
+use fesc_ring::sample::uniform_mod;
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use super::basis::{Basis, Limb};
+use super::params::SEED;
+use crate::error::length;
+use crate::{Result, RlweError};
+
+/// What a seed is for. One seed never serves two.
+#[derive(Clone, Copy)]
+pub(super) enum Domain {
+    PublicKey,
+    Upload,
+    Response,
+}
+
+impl Domain {
+    fn name(self) -> &'static [u8; 16] {
+        match self {
+            Domain::PublicKey => b"slots public key",
+            Domain::Upload => b"slots upload a  ",
+            Domain::Response => b"slots answer d0 ",
+        }
+    }
+
+    fn what(self) -> &'static str {
+        match self {
+            Domain::PublicKey => "a public key of the slots engine",
+            Domain::Upload => "an encrypted operand",
+            Domain::Response => "a response of the slots engine",
+        }
+    }
+}
+
+pub(super) type Seed = [u8; SEED];
+
+pub(super) fn fresh_seed(prg: &mut Prg) -> Seed {
+    prg.next_u128().to_le_bytes()
+}
+
+/// The uniform row of a seed modulo one prime: a stream keyed by a hash of purpose, seed, degree and prime.
+pub(super) fn expand(limb: &Limb, domain: Domain, seed: &Seed, out: &mut [u64]) {
+    let mut hash = Sha256::new();
+    hash.update(b"fesc slots v1");
+    hash.update(domain.name());
+    hash.update(seed);
+    hash.update((out.len() as u64).to_le_bytes());
+    hash.update(limb.modulus.value().to_le_bytes());
+    let mut key = [0; 16];
+    key.copy_from_slice(&hash.finalize()[..16]);
+    uniform_mod(&mut Prg::from_seed(key), limb.modulus, out);
+}
+
+/// A seed and rows modulo the first primes, as bytes.
+pub(super) fn write(basis: &Basis, seed: &Seed, rows: &[u64]) -> Vec<u8> {
+    let n = basis.degree();
+    let bits = basis.bits(rows.len() / n) as usize;
+    let mut out = Vec::with_capacity(SEED + bits * n / 8);
+    out.extend_from_slice(seed);
+    for (row, limb) in rows.chunks_exact(n).zip(&basis.limbs) {
+        limb.wire.pack_into(&mut out, row);
+    }
+    out
+}
+
+/// The seed and the rows modulo the first primes of a received message; `rows` has a row for each.
+pub(super) fn read(basis: &Basis, domain: Domain, bytes: &[u8], rows: &mut [u64]) -> Result<Seed> {
+    let (n, what) = (basis.degree(), domain.what());
+    let bits = basis.bits(rows.len() / n) as usize;
+    length(what, SEED + bits * n / 8, bytes.len())?;
+    let (seed, mut rest) =
+        bytes.split_first_chunk::<SEED>().ok_or(RlweError::Length { what, expected: SEED, got: bytes.len() })?;
+    let mut parts = Vec::with_capacity(rows.len() / n);
+    for (row, limb) in rows.chunks_exact_mut(n).zip(&basis.limbs) {
+        let (part, after) = rest.split_at(limb.wire.packed_len(n));
+        parts.push((part, row, limb));
+        rest = after;
+    }
+    parts.into_par_iter().try_for_each(|(part, row, limb)| {
+        limb.wire.unpack_into(part, row)?;
+        let modulus = limb.modulus.value();
+        // The whole row is read before the verdict.
+        let largest = row.iter().fold(0, |most, &x| most.max(x));
+        if largest < modulus { Ok(()) } else { Err(RlweError::Residue { what, modulus }) }
+    })?;
+    Ok(*seed)
+}
