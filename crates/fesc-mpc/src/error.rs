@@ -91,6 +91,9 @@ pub enum MpcError {
         /// What P1 asked for.
         p1: String,
     },
+    /// A generator of cross terms failed.
+    #[error("generator of cross terms: {0}")]
+    Generator(Box<dyn std::error::Error + Send + Sync>),
     /// A request from the wire cannot be decoded or is over the limits.
     #[error("malformed correlation request: {0}")]
     Request(&'static str),

@@ -13,7 +13,8 @@
 //! | selection, per bit, degree d | 1 each way | (l - 1) + 2 d l |
 //! | product of two private numbers (Gilboa) | l | l + l (l + 1) / 2 per element of the vector |
 //!
-//! Products by Gilboa are the plain way; generation by RLWE replaces them where they are many.
+//! Products by Gilboa are the plain way; where they are many, a generator of [`CrossTerms`] over RLWE is cheaper
+//! ([`TwoParty::with_products`]).
 //! Work is done in chunks, so memory beyond the result itself stays small.
 
 mod bits;
@@ -25,9 +26,9 @@ use fesc_ot::{CotKind, OtReceiver, OtSender};
 use fesc_ring::{Prg, Ring};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::Correlations;
-use crate::correlation::{Field, Material, Request};
-use crate::error::MpcError;
+use super::{Correlations, CrossTerms};
+use crate::correlation::{Bundle, Field, Form, Material, Request};
+use crate::error::{MpcError, check_len};
 use crate::{Role, bilinear};
 
 /// OTs per chunk: 1-of-8 pads of a chunk are 2 MB, about the size of a second-level cache.
@@ -47,6 +48,7 @@ pub struct TwoParty {
     sender: OtSender,
     receiver: OtReceiver,
     prg: Prg,
+    products: Option<Box<dyn CrossTerms>>,
 }
 
 /// One chunk of random OTs in both directions: both pads of those that this party sent, its choices and pads in the others.
@@ -71,7 +73,21 @@ impl TwoParty {
                 (OtSender::setup(channel, kind, &mut prg)?, receiver)
             }
         };
-        Ok(Self { role, sender, receiver, prg })
+        Ok(Self { role, sender, receiver, prg, products: None })
+    }
+
+    /// Leaves the products of those bundles that `generator` takes to it. Both parties must do so with generators that decide
+    /// alike.
+    pub fn with_products(self, generator: Box<dyn CrossTerms>) -> Self {
+        Self { products: Some(generator), ..self }
+    }
+
+    /// Bytes of Gilboa's corrections for all products of a bundle, from P0 to P1 and back, the OTs apart: what a generator of
+    /// cross terms competes with. The bundle must be valid.
+    pub fn gilboa_bytes(bundle: &Bundle) -> (u64, u64) {
+        let mut bytes = [0; 2];
+        ole::add_corrections(bundle, &mut bytes);
+        (bytes[0], bytes[1])
     }
 
     /// Makes `ots[i]` COTs with party `i` as the sender available, so that taking them sends nothing: a refill in the middle of
@@ -103,6 +119,11 @@ impl TwoParty {
     /// present state of the instances (a refill falls on whoever meets it). With IKNP every chunk is an extension of its
     /// own and costs a few frame headers more.
     pub fn declared(&self, request: &Request) -> (u64, u64) {
+        if let (Request::Bundle(bundle), Some(generator)) = (request, &self.products)
+            && generator.takes(bundle)
+        {
+            return generator.declared(bundle);
+        }
         let (mut p0, mut p1) = corrections(request);
         let ots = transfers(request);
         let (mine, theirs) = (self.role.index(), self.role.other().index());
@@ -116,20 +137,29 @@ impl TwoParty {
         (p0, p1)
     }
 
-    fn bundle(
-        &mut self,
-        channel: &mut Channel,
-        bundle: &crate::correlation::Bundle,
-        request: &Request,
-    ) -> Result<Material, MpcError> {
+    fn bundle(&mut self, channel: &mut Channel, bundle: &Bundle, request: &Request) -> Result<Material, MpcError> {
+        let masks = bundle.masks.len();
+        // Masks only: the products' fields are filled below, and zeros here would be memory for nothing.
         let layout = request.layout(self.role);
-        let mut half = Material::sample(&layout, &mut self.prg);
+        let mut half = Material::sample(layout.get(..masks).unwrap_or_default(), &mut self.prg);
+        let mut crosses = match &mut self.products {
+            Some(generator) if generator.takes(bundle) => {
+                let shares: Vec<&[u64]> = (0..masks).map(|i| half.ring(i)).collect();
+                let crosses = generator.run(self.role, channel, bundle, &shares)?;
+                check_len("cross terms of a bundle", bundle.products.len(), crosses.len())?;
+                Some(crosses.into_iter())
+            }
+            _ => None,
+        };
         for (p, product) in bundle.products.iter().enumerate() {
             let (left, right) = (half.ring(product.left), half.ring(product.right));
-            let mut share = bilinear::apply(bundle, product, left, right)?;
-            let cross = ole::cross_terms(self, channel, bundle, product, left, right)?;
-            bundle.ring.add_assign(&mut share, &cross)?;
-            *half.ring_mut(bundle.masks.len() + p) = share;
+            let mut share = match &mut crosses {
+                Some(made) => made.next().unwrap_or_default(),
+                None => ole::cross_terms(self, channel, bundle, product, left, right)?,
+            };
+            check_len("cross terms of a product", bundle.product_len(p), share.len())?;
+            bilinear::accumulate(bundle.ring, &Form::new(bundle, product)?, &[(left, right)], &mut share)?;
+            half.fields.push(ring_field(share));
         }
         Ok(half)
     }

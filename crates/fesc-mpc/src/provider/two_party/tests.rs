@@ -29,12 +29,66 @@ fn all_kinds_fit_together() {
     check_provider(&requests, |role, channel| Box::new(make(role, channel, CotKind::Iknp)));
 }
 
+/// The silliest generator: P1 sends its masks in clear and P0 takes all cross terms. It takes bundles of 37 bits.
+struct Clear;
+
+impl CrossTerms for Clear {
+    fn takes(&self, bundle: &Bundle) -> bool {
+        bundle.ring == ring(37)
+    }
+
+    fn declared(&self, bundle: &Bundle) -> (u64, u64) {
+        (0, (0..bundle.masks.len()).map(|i| frame(bundle.ring.packed_len(bundle.mask_len(i)))).sum())
+    }
+
+    fn run(
+        &mut self,
+        role: Role,
+        channel: &mut Channel,
+        bundle: &Bundle,
+        masks: &[&[u64]],
+    ) -> Result<Vec<Vec<u64>>, MpcError> {
+        let mut theirs = Vec::new();
+        for mask in masks {
+            match role {
+                Role::P0 => {
+                    let bytes = channel.recv(Tag(0x0412), bundle.ring.packed_len(mask.len()))?;
+                    theirs.push(bundle.ring.unpack(&bytes, mask.len())?);
+                }
+                Role::P1 => channel.send(Tag(0x0412), bundle.ring.pack(mask))?,
+            }
+        }
+        let cross = |p: &crate::correlation::Product| {
+            let mut out = vec![0; p.out.len(&bundle.sizes)];
+            if role == Role::P0 {
+                let (l, r) = (p.left, p.right);
+                let pairs = [(masks[l], theirs[r].as_slice()), (theirs[l].as_slice(), masks[r])];
+                bilinear::accumulate(bundle.ring, &Form::new(bundle, p)?, &pairs, &mut out)?;
+            }
+            Ok(out)
+        };
+        bundle.products.iter().map(cross).collect()
+    }
+}
+
+#[test]
+fn a_generator_makes_what_it_takes() {
+    check_provider(&sample_requests(), |role, channel| {
+        Box::new(make(role, channel, CotKind::Iknp).with_products(Box::new(Clear)))
+    });
+    check_declared(|source| source.with_products(Box::new(Clear)));
+}
+
 #[test]
 fn declared_bytes_are_the_counted_ones() {
+    check_declared(|source| source);
+}
+
+fn check_declared(with: impl Fn(TwoParty) -> TwoParty + Sync) {
     let requests = sample_requests();
     let (mut c0, mut c1) = Channel::memory_pair();
     let run = |role: Role, channel: &mut Channel| {
-        let mut source = make(role, channel, CotKind::Silent);
+        let mut source = with(make(role, channel, CotKind::Silent));
         requests
             .iter()
             .map(|r| {
