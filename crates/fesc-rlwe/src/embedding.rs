@@ -104,6 +104,11 @@ impl Table {
         Ok(Self { params, seed, width, polys, common, key, prepared_key, rows })
     }
 
+    /// Where its public polynomials come from.
+    pub fn seed(&self) -> &Seed {
+        &self.seed
+    }
+
     /// `B`.
     pub fn key(&self) -> &[u64] {
         &self.key

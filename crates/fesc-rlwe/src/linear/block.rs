@@ -55,6 +55,15 @@ impl Block {
     /// # Errors
     /// If the taps leave no room for a token.
     pub fn cut(params: &Params, shape: &Shape, length: usize) -> Result<Vec<Self>> {
+        Self::cut_after(params, shape, 0, length)
+    }
+
+    /// The same for the `length` tokens that follow the first `before` rows of a share: those rows are only read by the
+    /// convolution. So a document that is computed piece by piece carries the end of one piece into the next.
+    ///
+    /// # Errors
+    /// As [`Self::cut`].
+    pub fn cut_after(params: &Params, shape: &Shape, before: usize, length: usize) -> Result<Vec<Self>> {
         let overlap = shape.taps - 1;
         let degree = params.degree();
         let room = degree.checked_sub(overlap).filter(|&r| r > 0);
@@ -62,7 +71,7 @@ impl Block {
         let count = length.div_ceil(room);
         let ends = (0..=count).map(|i| length * i / count.max(1));
         let ends: Vec<usize> = ends.collect();
-        Ok(ends.windows(2).map(|w| Self { first: w[0], tokens: w[1] - w[0], overlap }).collect())
+        Ok(ends.windows(2).map(|w| Self { first: before + w[0], tokens: w[1] - w[0], overlap }).collect())
     }
 
     /// The first token whose output this block gives.

@@ -1,0 +1,103 @@
+//! What can go wrong in a private inference.
+
+use std::io;
+
+use fesc_model::ModelError;
+use fesc_mpc::MpcError;
+use fesc_net::NetError;
+use fesc_ring::RingError;
+use fesc_rlwe::RlweError;
+use fesc_scan::ScanError;
+
+/// The result of this crate.
+pub type Result<T, E = InferError> = std::result::Result<T, E>;
+
+/// An error of an inference. Each ends the session; nothing is retried inside it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InferError {
+    /// A protocol on shares failed.
+    #[error(transparent)]
+    Mpc(#[from] MpcError),
+    /// The scan failed.
+    #[error(transparent)]
+    Scan(#[from] ScanError),
+    /// The linear layer or the embedding failed.
+    #[error(transparent)]
+    Rlwe(#[from] RlweError),
+    /// The model or its outline is not usable.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The channel failed.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// A packed vector from the peer is malformed.
+    #[error("malformed vector from the peer: {0}")]
+    Ring(#[from] RingError),
+    /// No schedule for such a length.
+    #[error("a schedule of {tokens} tokens: 1 to {most} are possible; split the document")]
+    Length {
+        /// Tokens asked for.
+        tokens: usize,
+        /// The longest schedule.
+        most: usize,
+    },
+    /// The document does not fit the schedule.
+    #[error("a document of {tokens} tokens in a schedule of {room}: it must have 1 to {room}; take a larger bucket")]
+    Document {
+        /// Tokens of the document.
+        tokens: usize,
+        /// Tokens of the schedule.
+        room: usize,
+    },
+    /// A token id that the table does not have.
+    #[error("token {index} is {id}, the vocabulary ends at {vocabulary}; tokenizer and model do not belong together")]
+    Token {
+        /// Which token.
+        index: usize,
+        /// Its id.
+        id: u32,
+        /// Rows of the table.
+        vocabulary: usize,
+    },
+    /// The model was made for another ring than the linear layer's.
+    #[error("the model computes in {model} bits, the linear layer in {linear}; take the fast preset")]
+    Width {
+        /// Bits of the outline.
+        model: u32,
+        /// Bits of the RLWE parameters.
+        linear: u32,
+    },
+    /// Something belongs to the other party, or to another model.
+    #[error("{what}: {why}")]
+    Misuse {
+        /// What was wrong.
+        what: &'static str,
+        /// Why.
+        why: &'static str,
+    },
+    /// A tensor or a list has the wrong size.
+    #[error("{what}: expected {expected}, got {got}")]
+    Size {
+        /// Which one.
+        what: &'static str,
+        /// What it must have.
+        expected: usize,
+        /// What it has.
+        got: usize,
+    },
+    /// The setup of a model could not be read or written.
+    #[error("the model's setup: {0}")]
+    Io(#[from] io::Error),
+    /// The setup is not one, or not this model's.
+    #[error("the model's setup: {0}; delete it and download it again")]
+    Setup(&'static str),
+    /// The thread that prepares blocks ended before the run did.
+    #[error("the thread that prepares the linear layers ended early; its error came before")]
+    Pads,
+}
+
+/// Refuses sizes that differ.
+pub(crate) fn check(what: &'static str, expected: usize, got: usize) -> Result<()> {
+    if expected == got { Ok(()) } else { Err(InferError::Size { what, expected, got }) }
+}

@@ -1,0 +1,273 @@
+//! The schedule of one inference: which stages, in which order, at what cost. Public, the same for both parties.
+//!
+//! ```text
+//! for every segment                embedding
+//! for every layer, every segment   norm, in_proj, silu, steps, scan, gate, gated_norm, out_proj
+//! for every segment                final_norm, pool
+//! once                             head, reveal
+//! ```
+//!
+//! A segment is 2,048 tokens; what a layer carries from one to the next is the convolution's past and the scan's state. Memory
+//! therefore grows with the document only by the residual stream, 8 bytes a value.
+
+use fesc_model::outline::scale::{HEAD, REVEAL, SEGMENT};
+use fesc_model::outline::{LayerForms, NormForm, Outline};
+use fesc_mpc::{Cost, Ledger, Request};
+use fesc_rlwe::Params;
+
+use crate::layer::LayerStages;
+use crate::pads::Pad;
+use crate::setup::Matrix;
+use crate::stage::{Embed, Embedding, Floor, Head, Label, Norm, Pool, Widths};
+use crate::{InferError, Result};
+
+/// The longest schedule.
+pub const MAX_TOKENS: usize = 1 << 20;
+
+/// What the client learns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reveal {
+    /// The label alone.
+    Label,
+    /// Logits floored to REVEAL fractional bits. Repeated, they are a channel to extract the model.
+    Logits,
+}
+
+/// The cost of one stage of one segment.
+#[derive(Debug, Clone)]
+pub struct StageCost {
+    /// Its name.
+    pub stage: &'static str,
+    /// The layer, where it belongs to one.
+    pub layer: Option<usize>,
+    /// The segment.
+    pub segment: usize,
+    /// Bytes each way, and the rounds that it adds to the run.
+    pub online: Cost,
+    /// Its correlations, in the order of their use.
+    pub demand: Vec<Request>,
+}
+
+/// Some tokens of the document that are computed together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub index: usize,
+    pub first: usize,
+    pub tokens: usize,
+    /// Rows of the past that the convolution reads.
+    pub before: usize,
+    pub last: bool,
+}
+
+/// A piece of the schedule.
+#[derive(Clone, Copy)]
+enum Place {
+    Embed(Segment),
+    Layer(usize, Segment),
+    Last(Segment),
+    End,
+}
+
+type Declare<'a> = &'a dyn Fn(&mut Ledger) -> Result<()>;
+/// Takes the stages of a place: name, layer, segment, cost.
+type Visit<'a> = &'a mut dyn FnMut(&'static str, Option<usize>, usize, Declare<'_>) -> Result<()>;
+
+/// The schedule.
+#[derive(Debug, Clone)]
+pub struct Flow {
+    outline: Outline,
+    digest: [u8; 32],
+    params: Params,
+    forms: Vec<LayerForms>,
+    last: NormForm,
+    tokens: usize,
+    reveal: Reveal,
+    embedding: Embedding,
+}
+
+impl Flow {
+    /// The schedule of a model for documents of up to `tokens` tokens, with an encrypted embedding.
+    ///
+    /// # Errors
+    /// If the length is 0 or too large, the model has no classifier, or a form can not be built.
+    pub fn new(outline: &Outline, tokens: usize, reveal: Reveal) -> Result<Self> {
+        if tokens == 0 || tokens > MAX_TOKENS {
+            return Err(InferError::Length { tokens, most: MAX_TOKENS });
+        }
+        let params = Params::linear()?;
+        if params.ring() != outline.ring() {
+            return Err(InferError::Width { model: outline.ring().bits(), linear: params.ring().bits() });
+        }
+        if outline.classes() == 0 {
+            return Err(InferError::Misuse { what: "the model", why: "it has no classifier" });
+        }
+        let forms = (0..outline.shape().layers).map(|i| outline.layer(i)).collect::<Result<_, _>>()?;
+        let (digest, last, embedding) = (outline.digest()?, outline.last()?, Embedding::Encrypted);
+        Ok(Self { outline: outline.clone(), digest, params, forms, last, tokens, reveal, embedding })
+    }
+
+    /// The same with the kind of embedding given.
+    #[must_use]
+    pub fn with_embedding(self, embedding: Embedding) -> Self {
+        Self { embedding, ..self }
+    }
+
+    /// The outline.
+    pub fn outline(&self) -> &Outline {
+        &self.outline
+    }
+
+    /// Its digest.
+    pub fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// Tokens of the schedule: the bucket, not the document.
+    pub fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    /// What the client learns.
+    pub fn reveal(&self) -> Reveal {
+        self.reveal
+    }
+
+    /// How the client gets rows of the table.
+    pub fn embedding(&self) -> Embedding {
+        self.embedding
+    }
+
+    /// Degree and modulus of the linear layers.
+    pub fn params(&self) -> Params {
+        self.params
+    }
+
+    pub(crate) fn forms(&self, layer: usize) -> Result<&LayerForms> {
+        let got = self.forms.len();
+        self.forms.get(layer).ok_or(InferError::Size { what: "layers of the schedule", expected: layer + 1, got })
+    }
+
+    pub(crate) fn widths(&self) -> Widths {
+        Widths::new(self.outline.shape())
+    }
+
+    pub(crate) fn segments(&self) -> impl Iterator<Item = Segment> + use<> {
+        let (tokens, past) = (self.tokens, self.outline.shape().conv_width - 1);
+        (0..tokens.div_ceil(SEGMENT)).map(move |index| {
+            let first = index * SEGMENT;
+            let last = first + SEGMENT >= tokens;
+            Segment { index, first, tokens: SEGMENT.min(tokens - first), before: past.min(first), last }
+        })
+    }
+
+    pub(crate) fn embed(&self, segment: &Segment) -> Embed {
+        Embed::new(self.params, self.embedding, self.outline.shape().d_model, self.outline.frac(), segment.tokens)
+    }
+
+    pub(crate) fn final_norm(&self, segment: &Segment) -> Norm {
+        Norm::new(self.params.ring(), &self.last, self.outline.frac(), segment.tokens)
+    }
+
+    pub(crate) fn pool(&self, segment: &Segment) -> Pool {
+        Pool::new(self.params.ring(), self.outline.shape().d_model, segment.tokens)
+    }
+
+    pub(crate) fn head(&self) -> Head {
+        let (shape, frac) = (self.outline.shape(), self.outline.frac());
+        Head::new(self.params.ring(), shape.d_model, self.outline.classes(), frac)
+    }
+
+    pub(crate) fn label(&self) -> Label {
+        Label::new(self.params.ring(), self.outline.classes())
+    }
+
+    pub(crate) fn floor(&self) -> Result<Floor> {
+        Floor::new(self.params.ring(), self.outline.frac() + HEAD - REVEAL, self.outline.classes())
+    }
+
+    fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        let layers = 0..self.outline.shape().layers;
+        let blocks = layers.flat_map(|layer| self.segments().map(move |segment| Place::Layer(layer, segment)));
+        let start = self.segments().map(Place::Embed);
+        start.chain(blocks).chain(self.segments().map(Place::Last)).chain([Place::End])
+    }
+
+    /// Shows the stages of one place, in order.
+    fn declare(&self, place: Place, visit: Visit<'_>) -> Result<()> {
+        match place {
+            Place::Embed(s) => visit("embedding", None, s.index, &|l| self.embed(&s).declare(l)),
+            Place::Layer(layer, s) => {
+                let stages = LayerStages::new(self, layer, &s)?;
+                stages.declare(&mut |stage, declare| visit(stage, Some(layer), s.index, declare))
+            }
+            Place::Last(s) => {
+                visit("final_norm", None, s.index, &|l| self.final_norm(&s).declare(l))?;
+                visit("pool", None, s.index, &|l| {
+                    self.pool(&s).declare(l);
+                    Ok(())
+                })
+            }
+            Place::End => {
+                visit("head", None, 0, &|l| self.head().declare(l))?;
+                visit("reveal", None, 0, &|l| match self.reveal {
+                    Reveal::Label => self.label().declare(l),
+                    Reveal::Logits => {
+                        self.floor()?.declare(l);
+                        Ok(())
+                    }
+                })
+            }
+        }
+    }
+
+    /// The cost of every stage, in the order of execution. Sums are those of the whole run, rounds too.
+    ///
+    /// # Errors
+    /// If a stage does not fit the ring.
+    pub fn costs(&self) -> Result<Vec<StageCost>> {
+        let (mut ledger, mut costs) = (Ledger::new(), Vec::new());
+        for place in self.places() {
+            self.declare(place, &mut |stage, layer, segment, declare| {
+                let (before, taken) = (ledger.cost(), ledger.demand().len());
+                declare(&mut ledger)?;
+                let (after, demand) = (ledger.cost(), ledger.demand().get(taken..).unwrap_or_default().to_vec());
+                let online = Cost {
+                    p0_to_p1_bytes: after.p0_to_p1_bytes - before.p0_to_p1_bytes,
+                    p1_to_p0_bytes: after.p1_to_p0_bytes - before.p1_to_p0_bytes,
+                    rounds: after.rounds - before.rounds,
+                };
+                costs.push(StageCost { stage, layer, segment, online, demand });
+                Ok(())
+            })?;
+        }
+        Ok(costs)
+    }
+
+    /// Every correlation in the order in which a run takes them, made segment by segment as they are asked for.
+    pub fn demand(&self) -> impl Iterator<Item = Result<Request>> + '_ {
+        self.places().flat_map(|place| {
+            let mut ledger = Ledger::new();
+            let declared = self.declare(place, &mut |_, _, _, declare| declare(&mut ledger));
+            let requests: Vec<_> = ledger.demand().iter().cloned().map(Ok).collect();
+            requests.into_iter().chain(declared.err().map(Err))
+        })
+    }
+
+    /// Every block of the client's linear layers in the order in which a run takes them.
+    pub fn pads(&self) -> impl Iterator<Item = Result<Pad>> + '_ {
+        let layers = 0..self.outline.shape().layers;
+        let places = layers.flat_map(|layer| self.segments().map(move |segment| (layer, segment)));
+        places.flat_map(|(layer, segment)| {
+            let blocks = |matrix: Matrix| -> Result<Vec<Pad>> {
+                let linear = LayerStages::linear(self, matrix, &segment)?;
+                let pad = |(index, &block)| Pad { layer, matrix, segment: segment.index, index, block };
+                Ok(linear.blocks().iter().enumerate().map(pad).collect())
+            };
+            Matrix::ALL.map(blocks).into_iter().flat_map(|made| match made {
+                Ok(pads) => pads.into_iter().map(Ok).collect::<Vec<_>>(),
+                Err(error) => vec![Err(error)],
+            })
+        })
+    }
+}

@@ -1,0 +1,77 @@
+//! Seeds from the master seed and the weights.
+
+use fesc_model::twin::Twin;
+use fesc_ring::Prg;
+use fesc_rlwe::Seed;
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use crate::{InferError, Result};
+
+/// The root of every secret of one model: a hash of the master seed and of all weights.
+pub(super) struct Seeds(Zeroizing<[u8; 32]>);
+
+impl Seeds {
+    pub(super) fn new(twin: &Twin, master: &[u8; 32]) -> Result<Self> {
+        let outline = twin.outline()?;
+        let mut hash = Sha256::new();
+        hash.update(b"fesc model seeds v1");
+        hash.update(master);
+        hash.update(outline.digest()?);
+        for layer in 0..outline.shape().layers {
+            let s = twin.secrets(layer).ok_or(InferError::Misuse { what: "the twin", why: "it has no such layer" })?;
+            for part in [s.in_proj, s.conv_bias, s.step_bias, s.rates, s.thresholds, s.skip, s.out_proj] {
+                absorb(&mut hash, part);
+            }
+            s.taps.iter().for_each(|taps| absorb(&mut hash, taps));
+        }
+        if let Some(head) = twin.head_secrets() {
+            absorb(&mut hash, head.weights);
+            absorb(&mut hash, head.bias);
+        }
+        absorb(&mut hash, twin.table());
+        Ok(Self(Zeroizing::new(hash.finalize().into())))
+    }
+
+    fn derive(&self, purpose: &[u8; 16], place: [u32; 2]) -> Zeroizing<[u8; 32]> {
+        let mut hash = Sha256::new();
+        hash.update(b"fesc derived seed v1");
+        hash.update(purpose);
+        hash.update(*self.0);
+        place.into_iter().for_each(|number| hash.update(number.to_le_bytes()));
+        Zeroizing::new(hash.finalize().into())
+    }
+
+    fn stream(&self, purpose: &[u8; 16], place: [u32; 2]) -> Prg {
+        let seed = self.derive(purpose, place);
+        let mut key = Zeroizing::new([0; 16]);
+        key.copy_from_slice(&seed[..16]);
+        Prg::from_seed(*key)
+    }
+
+    /// Where `u` and `e` of a matrix come from.
+    pub(super) fn matrix(&self, layer: u32, matrix: u32) -> Prg {
+        self.stream(b"hint secrets    ", [layer, matrix])
+    }
+
+    /// Where the table's key, seed and noise come from.
+    pub(super) fn table(&self) -> Prg {
+        self.stream(b"embedding       ", [0, 0])
+    }
+
+    /// The public seed of all hints of this model. One-way, so that it tells nothing of the others.
+    pub(super) fn public(&self) -> Seed {
+        Seed(*self.derive(b"hint, public    ", [0, 0]))
+    }
+}
+
+/// Length and values.
+fn absorb(hash: &mut Sha256, values: &[i64]) {
+    hash.update((values.len() as u64).to_le_bytes());
+    let mut bytes = Zeroizing::new(Vec::with_capacity(8 * 4096));
+    for chunk in values.chunks(4096) {
+        bytes.clear();
+        chunk.iter().for_each(|v| bytes.extend_from_slice(&v.to_le_bytes()));
+        hash.update(&*bytes);
+    }
+}

@@ -1,0 +1,158 @@
+//! Token ids to the residual stream (design 6.6, [`fesc_rlwe::embedding`]).
+//!
+//! Encrypted: one query per token, also for padding, so that the real length stays hidden; both end with shares of the row at
+//! TABLE bits, which are rounded to F. Online `(N + d) l` bits a token to the server, and a truncation.
+//! Public: the operator hands the table out. The client looks the row up and rounds it; its share is the row, the server's
+//! is zero, and nothing is sent.
+
+use fesc_model::outline::scale::TABLE;
+use fesc_mpc::{Ledger, Party, Role, Shared};
+use fesc_net::Tag;
+use fesc_ring::{Prg, Ring};
+use fesc_rlwe::Params;
+use fesc_rlwe::embedding::{Owner, Query, Table};
+use rayon::prelude::*;
+
+use super::Rescale;
+use crate::{InferError, Result};
+
+const QUERIES: Tag = Tag(0x0602);
+/// Tokens of one message: 1 MB at Mamba-base.
+const GROUP: usize = 64;
+
+/// How the client gets rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Embedding {
+    /// By encrypted queries: neither side learns the other's.
+    Encrypted,
+    /// The table is public.
+    Public,
+}
+
+/// The embedding of one segment.
+pub struct Embed {
+    params: Params,
+    width: usize,
+    tokens: usize,
+    kind: Embedding,
+    frac: u32,
+    leave: Rescale,
+}
+
+/// What a party brings.
+pub enum Rows<'a> {
+    /// The client: its ids (as many as the segment has tokens), the encrypted table, randomness for the queries.
+    Client(&'a [u32], &'a Table, &'a mut Prg),
+    /// The server: the table's key.
+    Server(&'a Owner),
+    /// The client, with a public table of rows at TABLE bits.
+    Public(&'a [u32], &'a [i64]),
+    /// The server, with a public table.
+    Nothing,
+}
+
+impl Embed {
+    /// `tokens` rows of `width` values, to `frac` bits.
+    pub fn new(params: Params, kind: Embedding, width: usize, frac: u32, tokens: usize) -> Self {
+        let leave = Rescale::new(params.ring(), TABLE, frac, width * tokens);
+        Self { params, width, tokens, kind, frac, leave }
+    }
+
+    /// Tokens of each message.
+    fn groups(&self) -> impl Iterator<Item = usize> {
+        let tokens = self.tokens;
+        (0..tokens.div_ceil(GROUP)).map(move |i| GROUP.min(tokens - i * GROUP))
+    }
+
+    fn bytes(&self, tokens: usize) -> usize {
+        self.params.ring().packed_len(tokens * (self.params.degree() + self.width))
+    }
+
+    /// Writes the cost.
+    ///
+    /// # Errors
+    /// If a scale does not fit the ring.
+    pub fn declare(&self, ledger: &mut Ledger) -> Result<()> {
+        if self.kind == Embedding::Public {
+            return Ok(());
+        }
+        self.groups().for_each(|tokens| ledger.send(Role::P0, self.bytes(tokens)));
+        self.leave.declare(ledger)
+    }
+
+    /// The rows at `frac` bits.
+    ///
+    /// # Errors
+    /// If an id is not in the table, a half belongs to the other party, or the channel fails.
+    pub fn run(&self, party: &mut Party, rows: Rows<'_>) -> Result<Shared> {
+        let ring = self.params.ring();
+        match (party.role(), self.kind, rows) {
+            (Role::P0, Embedding::Encrypted, Rows::Client(ids, table, prg)) => {
+                crate::error::check("ids of a segment", self.tokens, ids.len())?;
+                let share = self.ask(party, ids, table, prg)?;
+                self.leave.run(party, share)
+            }
+            (Role::P1, Embedding::Encrypted, Rows::Server(owner)) => {
+                let share = self.answer(party, owner)?;
+                self.leave.run(party, share)
+            }
+            (Role::P0, Embedding::Public, Rows::Public(ids, table)) => self.look_up(ring, ids, table),
+            (Role::P1, Embedding::Public, Rows::Nothing) => Ok(Shared::new(ring, vec![0; self.tokens * self.width])),
+            _ => Err(InferError::Misuse {
+                what: "the embedding",
+                why: "the setup is the other party's, or of another kind",
+            }),
+        }
+    }
+
+    fn ask(&self, party: &mut Party, ids: &[u32], table: &Table, prg: &mut Prg) -> Result<Shared> {
+        let ring = self.params.ring();
+        let mut share = Vec::with_capacity(ids.len() * self.width);
+        for group in ids.chunks(GROUP) {
+            let mut streams: Vec<Prg> = group.iter().map(|_| prg.fork()).collect();
+            let made = group.par_iter().zip(&mut streams).map(|(&id, prg)| table.query(id as usize, prg));
+            let made = made.collect::<Result<Vec<_>, _>>()?;
+            let mut bytes = Vec::with_capacity(self.bytes(group.len()));
+            let mut all = Vec::with_capacity(group.len() * (self.params.degree() + self.width));
+            for (query, mine) in made {
+                all.extend_from_slice(&query.mask);
+                all.extend_from_slice(&query.row);
+                share.extend(mine);
+            }
+            ring.pack_into(&mut bytes, &all);
+            party.channel().send(QUERIES, bytes)?;
+        }
+        Ok(Shared::new(ring, share))
+    }
+
+    fn answer(&self, party: &mut Party, owner: &Owner) -> Result<Shared> {
+        let (ring, degree) = (self.params.ring(), self.params.degree());
+        let each = degree + self.width;
+        let mut share = Vec::with_capacity(self.tokens * self.width);
+        for tokens in self.groups() {
+            let bytes = party.channel().recv(QUERIES, self.bytes(tokens))?;
+            let all = ring.unpack(&bytes, tokens * each)?;
+            let rows = all.par_chunks_exact(each).map(|query| {
+                let (mask, row) = query.split_at(degree);
+                owner.share(&Query { mask: mask.to_vec(), row: row.to_vec() })
+            });
+            share.extend(rows.collect::<Result<Vec<_>, _>>()?.into_iter().flatten());
+        }
+        Ok(Shared::new(ring, share))
+    }
+
+    /// Rows to the nearest integer at `frac` bits.
+    fn look_up(&self, ring: Ring, ids: &[u32], table: &[i64]) -> Result<Shared> {
+        crate::error::check("ids of a segment", self.tokens, ids.len())?;
+        let (width, shift) = (self.width, TABLE - self.frac);
+        let mut share = Vec::with_capacity(ids.len() * width);
+        for (index, &id) in ids.iter().enumerate() {
+            let at = (id as usize).saturating_mul(width);
+            let row = table.get(at..at.saturating_add(width));
+            let row = row.ok_or(InferError::Token { index, id, vocabulary: table.len() / width })?;
+            share.extend(row.iter().map(|&v| ring.from_signed(v.saturating_add(1 << shift >> 1) >> shift)));
+        }
+        Ok(Shared::new(ring, share))
+    }
+}

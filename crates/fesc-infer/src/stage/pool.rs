@@ -1,0 +1,120 @@
+//! Pooling by a selection vector that is the client's secret (review H7), and the exact head.
+//!
+//! The vector is `1 / len` at POOL bits for the mean, one entry of `2^POOL` for the last token, 0 over the padding: the real length
+//! shows nowhere. Products of all segments are added at F + POOL bits and rounded once.
+
+use fesc_model::Pooling;
+use fesc_model::outline::scale::POOL;
+use fesc_mpc::correlation::{Bundle, Product, Tensor};
+use fesc_mpc::protocol::Bilinear;
+use fesc_mpc::{Ledger, Party, Shared};
+use fesc_ring::Ring;
+
+use super::{Rescale, servers};
+use crate::Result;
+use crate::error::check;
+
+/// The selection vector of a document of `tokens` tokens in a schedule of `room`.
+pub fn selection(pooling: Pooling, tokens: usize, room: usize) -> Vec<u64> {
+    let one = 1u64 << POOL;
+    let weight = |t: usize| match pooling {
+        Pooling::Last => u64::from(t + 1 == tokens) * one,
+        Pooling::Mean if t < tokens => (one as f64 / tokens as f64).round() as u64,
+        Pooling::Mean => 0,
+    };
+    (0..room).map(weight).collect()
+}
+
+/// One segment's part of the pooled state.
+pub struct Pool {
+    ring: Ring,
+    product: Bilinear,
+    tokens: usize,
+}
+
+impl Pool {
+    /// `tokens` states of `width` values.
+    pub fn new(ring: Ring, width: usize, tokens: usize) -> Self {
+        let bundle = Bundle {
+            ring,
+            sizes: vec![tokens, width],
+            masks: vec![Tensor::new(&[0]), Tensor::new(&[0, 1])],
+            products: vec![Product { left: 0, right: 1, out: Tensor::new(&[1]) }],
+        };
+        Self { ring, product: Bilinear { bundle }, tokens }
+    }
+
+    /// Writes the cost.
+    pub fn declare(&self, ledger: &mut Ledger) {
+        self.product.declare(ledger);
+    }
+
+    /// The sum over the segment, at F + POOL bits. `select` is the client's part of the vector; the server has none.
+    ///
+    /// # Errors
+    /// If the vector has the wrong size, or the protocol fails.
+    pub fn run(&self, party: &mut Party, select: Option<&[u64]>, states: &Shared) -> Result<Shared> {
+        let own = match select {
+            Some(select) => {
+                check("a segment's selection vector", self.tokens, select.len())?;
+                select.to_vec()
+            }
+            None => vec![0; self.tokens],
+        };
+        let select = Shared::new(self.ring, own);
+        Ok(self.product.run(party, &[&select, states])?.swap_remove(0))
+    }
+}
+
+/// Rounding of the pooled state and the classifier, which is never rounded.
+pub struct Head {
+    ring: Ring,
+    enter: Rescale,
+    product: Bilinear,
+    classes: usize,
+    width: usize,
+}
+
+impl Head {
+    /// `classes` logits of a state of `width` values at F = `frac` bits.
+    pub fn new(ring: Ring, width: usize, classes: usize, frac: u32) -> Self {
+        let bundle = Bundle {
+            ring,
+            sizes: vec![classes, width],
+            masks: vec![Tensor::new(&[0, 1]), Tensor::new(&[1])],
+            products: vec![Product { left: 0, right: 1, out: Tensor::new(&[0]) }],
+        };
+        let enter = Rescale::new(ring, frac + POOL, frac, width);
+        Self { ring, enter, product: Bilinear { bundle }, classes, width }
+    }
+
+    /// Writes the cost.
+    ///
+    /// # Errors
+    /// If a scale does not fit the ring.
+    pub fn declare(&self, ledger: &mut Ledger) -> Result<()> {
+        self.enter.declare(ledger)?;
+        self.product.declare(ledger);
+        Ok(())
+    }
+
+    /// The exact logits at F + HEAD bits. Weights (classes rows) and bias are the server's.
+    ///
+    /// # Errors
+    /// If the secrets have the wrong size, or the protocol fails.
+    pub fn run(&self, party: &mut Party, pooled: Shared, secrets: Option<(&[i64], &[i64])>) -> Result<Shared> {
+        let ring = self.ring;
+        let weights = servers(party.role(), "the head's weights", secrets.map(|s| s.0))?;
+        let pooled = self.enter.run(party, pooled)?;
+        let mut shared = vec![0; self.classes * self.width];
+        if secrets.is_some() {
+            check("the head's weights", shared.len(), weights.len())?;
+            shared.iter_mut().zip(weights).for_each(|(o, &w)| *o = ring.from_signed(w));
+        }
+        let logits = self.product.run(party, &[&Shared::new(ring, shared), &pooled])?.swap_remove(0);
+        let Some((_, bias)) = secrets else { return Ok(logits) };
+        check("the head's bias", self.classes, bias.len())?;
+        let own = logits.values().iter().zip(bias).map(|(&v, &b)| ring.add(v, ring.from_signed(b)));
+        Ok(Shared::new(ring, own.collect()))
+    }
+}
