@@ -3,6 +3,7 @@
 use fesc_ring::modulus::ModulusError;
 use fesc_ring::poly::PolyError;
 use fesc_ring::primes::PrimeError;
+use fesc_ring::wide::WideError;
 use fesc_ring::{MatrixError, RingError};
 
 /// An error of this crate.
@@ -131,6 +132,9 @@ pub enum RlweError {
     /// The ring of shares.
     #[error(transparent)]
     Ring(#[from] RingError),
+    /// Sums of 104-bit numbers.
+    #[error(transparent)]
+    Wide(#[from] WideError),
 }
 
 /// Refuses a slice of another length.

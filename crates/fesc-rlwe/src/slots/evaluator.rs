@@ -41,7 +41,7 @@ pub(super) struct Blind {
 }
 
 impl Blind {
-    fn fresh(n: usize, prg: &mut Prg) -> Self {
+    pub(super) fn fresh(n: usize, prg: &mut Prg) -> Self {
         let (mut secret, mut noise) = (Zeroizing::new(vec![0; n]), Zeroizing::new(vec![0; n]));
         ternary(prg, &mut secret);
         gaussian(prg, &mut noise);

@@ -17,7 +17,7 @@ pub(super) const SHARE_MASK: u64 = u64::MAX >> 16;
 pub struct KeyHolder {
     params: SlotParams,
     /// The secret's transform modulo each prime.
-    secret: Zeroizing<Vec<u64>>,
+    pub(super) secret: Zeroizing<Vec<u64>>,
 }
 
 /// Residues of small coefficients, transformed.

@@ -4,7 +4,11 @@ use fesc_ring::Prg;
 
 use super::*;
 
+mod conversions;
 mod engine;
+mod noise;
+mod views;
+mod wire;
 
 fn prg(seed: u8) -> Prg {
     Prg::from_seed([seed; 16])
