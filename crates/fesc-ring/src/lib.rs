@@ -17,6 +17,7 @@ pub mod prg;
 pub mod primes;
 pub mod ring;
 pub mod sample;
+pub mod wide;
 
 pub use matrix::{Matrix, MatrixError, View};
 pub use prg::Prg;

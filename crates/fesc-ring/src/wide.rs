@@ -1,0 +1,394 @@
+//! Sums of scalars times vectors of 104-bit numbers, `out_o = sum_j m_oj v_j mod 2^104`, read from a given bit on.
+//!
+//! A number is two words of 52 bits, `v = lo + 2^52 hi`: the operands of AVX-512 IFMA. A product by a scalar `u` is three
+//! instructions for eight numbers,
+//!
+//! ```text
+//! acc_lo += low52(u lo)        acc_hi += high52(u lo) + low52(u hi)
+//! ```
+//!
+//! and carries wait until the end. `acc_lo` must hold its sum exactly, hence at most [`MAX_TERMS`] terms; `acc_hi` may wrap, only its
+//! low 52 bits count. Rows whose `hi` is zero throughout take two instructions.
+//!
+//! Scalars have a sign, the instructions have none: `u = m + 2^51` is multiplied and `2^51 sum_j v_j`, one number per column for
+//! all outputs, is what the accumulators start from (negated). The rounding constant of the final shift is there too.
+//!
+//! Blocked like [`crate::gemm`]: rows are packed into panels of 24 columns (any order of coefficients can be read on
+//! the way, see `read`), a tile of 4 outputs by 24 columns stays in registers, and a panel in the cache while outputs pass by. On all
+//! threads of the current rayon pool. AVX2 has no wide product: it takes the portable path, 64 by 128 bits.
+//!
+//! # Speed
+//! Products of a scalar by a 104-bit number, two cores of a Sapphire Rapids at about 3 GHz shared with other work
+//! (`cargo run --release -p fesc-rlwe --example coefficients_speed`), 128 outputs, 128 terms, 4096 columns: see the example's output.
+//!
+//! # What is not guaranteed
+//! Time depends on shapes only. The packed scalars are wiped; the rows are not (ciphertexts are public), nor are registers.
+
+use rayon::prelude::*;
+use zeroize::Zeroizing;
+
+use crate::cpu::{self, Path};
+
+/// Bits of a word.
+pub const WORD_BITS: u32 = 52;
+/// Most terms of a sum: `(2^52 - 1) (MAX_TERMS + 2) < 2^64`.
+pub const MAX_TERMS: usize = (1 << 12) - 2;
+
+/// The low 52 bits.
+pub const WORD: u64 = (1 << WORD_BITS) - 1;
+
+/// Columns of a panel: three vectors of eight.
+const COLS: usize = 24;
+/// Outputs of a tile.
+const ROWS: usize = 4;
+/// Outputs of a task: as many tiles as pass by one panel.
+const TASK_ROWS: usize = 4 * ROWS;
+/// Words that are packed at a time: 16 MB, so that memory does not grow with the number of columns.
+const PACKED_WORDS: usize = 1 << 21;
+/// What makes scalars positive.
+const OFFSET: u64 = 1 << (WORD_BITS - 1);
+
+/// Why a sum cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WideError {
+    /// Too many terms for 64-bit accumulators.
+    #[error("a sum of {terms} terms of 104 bits: at most {MAX_TERMS} are exact; add sums of fewer terms")]
+    Terms {
+        /// Terms asked for.
+        terms: usize,
+    },
+    /// The slices do not fit the shape.
+    #[error(
+        "sums of {terms} terms over {cols} columns: {scalars} scalars and {out} results do not belong to the same outputs"
+    )]
+    Shape {
+        /// Terms of a sum.
+        terms: usize,
+        /// Columns.
+        cols: usize,
+        /// Scalars given.
+        scalars: usize,
+        /// Room for results.
+        out: usize,
+    },
+    /// A shift that would lose bits of the result or has no half.
+    #[error("a shift of {shift} bits: 1 to {WORD_BITS} are possible")]
+    Shift {
+        /// The shift.
+        shift: u32,
+    },
+}
+
+/// What the sums range over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Terms `j` of a sum.
+    pub terms: usize,
+    /// Numbers of a row.
+    pub cols: usize,
+    /// Do rows have a `hi` word? If not, `read` gets an empty slice for it.
+    pub wide: bool,
+    /// Results are divided by `2^shift`, rounded to the nearest, modulo `2^64`.
+    pub shift: u32,
+}
+
+/// `out[o][c] = floor((sum_j scalars[o][j] row_j[c] mod 2^104) / 2^shift + 1/2) mod 2^64`, with `scalars` and `out` row-major.
+///
+/// Scalars are read modulo `2^52`, as numbers in `-2^51 .. 2^51`. `read(j, from, lo, hi)` gives the words, below `2^52`, of the columns from
+/// `from` on of row `j`, as many as `lo` takes.
+///
+/// # Errors
+/// If the slices do not fit the shape, or a bound of the shape is passed.
+pub fn combine(
+    shape: Shape,
+    scalars: &[i64],
+    read: impl Fn(usize, usize, &mut [u64], &mut [u64]) + Sync,
+    out: &mut [u64],
+) -> Result<(), WideError> {
+    combine_with(cpu::path(), shape, scalars, read, out)
+}
+
+/// [`combine`] on a given path, for tests and benchmarks; a path that this processor does not have is lowered.
+pub fn combine_with(
+    path: Path,
+    shape: Shape,
+    scalars: &[i64],
+    read: impl Fn(usize, usize, &mut [u64], &mut [u64]) + Sync,
+    out: &mut [u64],
+) -> Result<(), WideError> {
+    let Shape { terms, cols, wide, shift } = shape;
+    if terms > MAX_TERMS {
+        return Err(WideError::Terms { terms });
+    }
+    if shift == 0 || shift > WORD_BITS {
+        return Err(WideError::Shift { shift });
+    }
+    let outputs = out.len().checked_div(cols).unwrap_or(0);
+    if outputs * cols != out.len() || (cols > 0 && outputs.checked_mul(terms) != Some(scalars.len())) {
+        return Err(WideError::Shape { terms, cols, scalars: scalars.len(), out: out.len() });
+    }
+    if out.is_empty() {
+        return Ok(());
+    }
+    let scalars: Zeroizing<Vec<u64>> =
+        Zeroizing::new(scalars.iter().map(|&m| (m as u64).wrapping_add(OFFSET) & WORD).collect());
+    let tile = kernel(path);
+    let words = terms.max(1) * COLS * if wide { 2 } else { 1 };
+    let step = (PACKED_WORDS / words).max(1) * COLS;
+    for from in (0..cols).step_by(step) {
+        let width = step.min(cols - from);
+        let panels: Vec<Panel> = (0..width.div_ceil(COLS))
+            .into_par_iter()
+            .map(|p| Panel::pack(shape, from + p * COLS, COLS.min(width - p * COLS), &read))
+            .collect();
+        out.par_chunks_mut(TASK_ROWS * cols).enumerate().for_each(|(task, out)| {
+            for (p, panel) in panels.iter().enumerate() {
+                for (t, rows) in out.chunks_mut(ROWS * cols).enumerate() {
+                    let first = task * TASK_ROWS + t * ROWS;
+                    let count = rows.len() / cols;
+                    let mut result = [[0; COLS]; ROWS];
+                    tile(panel, &scalars[first * terms..(first + count) * terms], terms, shift, &mut result[..count]);
+                    for (row, result) in rows.chunks_mut(cols).zip(&result) {
+                        let at = from + p * COLS;
+                        let end = cols.min(at + COLS).min(from + width);
+                        row[at..end].copy_from_slice(&result[..end - at]);
+                    }
+                }
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Packed columns: for every term 24 low words, then 24 high ones if rows have them.
+struct Panel {
+    words: Vec<u64>,
+    wide: bool,
+    /// What the accumulators start from: `half - 2^51 sum_j v_j`, in two words.
+    start: [[u64; COLS]; 2],
+}
+
+impl Panel {
+    fn pack(shape: Shape, from: usize, width: usize, read: &impl Fn(usize, usize, &mut [u64], &mut [u64])) -> Self {
+        let stride = if shape.wide { 2 * COLS } else { COLS };
+        let mut words = vec![0; shape.terms * stride];
+        let mut sums = [0u128; COLS];
+        for (j, words) in words.chunks_exact_mut(stride).enumerate() {
+            let (lo, hi) = words.split_at_mut(COLS);
+            let hi_width = width.min(hi.len());
+            read(j, from, &mut lo[..width], &mut hi[..hi_width]);
+            for (sum, &x) in sums.iter_mut().zip(&*lo) {
+                *sum = sum.wrapping_add(u128::from(x));
+            }
+            for (sum, &x) in sums.iter_mut().zip(&*hi) {
+                *sum = sum.wrapping_add(u128::from(x) << WORD_BITS);
+            }
+        }
+        let half = 1u128 << (shape.shift - 1);
+        let mut start = [[0; COLS]; 2];
+        for (c, &sum) in sums.iter().enumerate() {
+            let value = half.wrapping_sub(sum << (WORD_BITS - 1));
+            start[0][c] = value as u64 & WORD;
+            start[1][c] = (value >> WORD_BITS) as u64 & WORD;
+        }
+        Self { words, wide: shape.wide, start }
+    }
+}
+
+/// One tile: up to four outputs (rows of `scalars`, `terms` each) by one panel.
+type Tile = fn(panel: &Panel, scalars: &[u64], terms: usize, shift: u32, out: &mut [[u64; COLS]]);
+
+/// The kernel of a path. The only place that hands out SIMD kernels.
+fn kernel(path: Path) -> Tile {
+    let best = Path::available().last().unwrap_or(Path::Portable);
+    match path.min(best) {
+        #[cfg(target_arch = "x86_64")]
+        Path::Avx512 => avx512::tile,
+        _ => portable,
+    }
+}
+
+fn portable(panel: &Panel, scalars: &[u64], terms: usize, shift: u32, out: &mut [[u64; COLS]]) {
+    let stride = if panel.wide { 2 * COLS } else { COLS };
+    for (r, out) in out.iter_mut().enumerate() {
+        let join = |lo: u64, hi: u64| u128::from(lo) + (u128::from(hi) << WORD_BITS);
+        let mut acc: [u128; COLS] = std::array::from_fn(|c| join(panel.start[0][c], panel.start[1][c]));
+        for (words, &u) in panel.words.chunks_exact(stride).zip(&scalars[r * terms..]) {
+            let (lo, hi) = words.split_at(COLS);
+            for (c, acc) in acc.iter_mut().enumerate() {
+                // 104 is below 128: what wraps does not count.
+                let number = join(lo[c], hi.get(c).copied().unwrap_or(0));
+                *acc = acc.wrapping_add(u128::from(u).wrapping_mul(number));
+            }
+        }
+        for (o, acc) in out.iter_mut().zip(acc) {
+            *o = ((acc & ((1 << (2 * WORD_BITS)) - 1)) >> shift) as u64;
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use std::arch::x86_64::*;
+
+    use super::{COLS, Panel, WORD, WORD_BITS};
+
+    const VECTORS: usize = COLS / 8;
+
+    pub(super) fn tile(panel: &Panel, scalars: &[u64], terms: usize, shift: u32, out: &mut [[u64; COLS]]) {
+        // SAFETY: `kernel` hands this out only if the processor has AVX-512 F and IFMA.
+        unsafe {
+            match (out.len(), panel.wide) {
+                (1, false) => rows::<1, false>(panel, scalars, terms, shift, out),
+                (2, false) => rows::<2, false>(panel, scalars, terms, shift, out),
+                (3, false) => rows::<3, false>(panel, scalars, terms, shift, out),
+                (_, false) => rows::<4, false>(panel, scalars, terms, shift, out),
+                (1, true) => rows::<1, true>(panel, scalars, terms, shift, out),
+                (2, true) => rows::<2, true>(panel, scalars, terms, shift, out),
+                (3, true) => rows::<3, true>(panel, scalars, terms, shift, out),
+                (_, true) => rows::<4, true>(panel, scalars, terms, shift, out),
+            }
+        }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    fn load(words: &[u64]) -> [__m512i; VECTORS] {
+        let mut vectors = [_mm512_setzero_si512(); VECTORS];
+        for (v, words) in vectors.iter_mut().zip(words.as_chunks::<8>().0) {
+            // SAFETY: `words` is eight words, and the load needs no alignment.
+            *v = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
+        }
+        vectors
+    }
+
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    fn rows<const R: usize, const WIDE: bool>(
+        panel: &Panel,
+        scalars: &[u64],
+        terms: usize,
+        shift: u32,
+        out: &mut [[u64; COLS]],
+    ) {
+        let mut low = [load(&panel.start[0]); R];
+        let mut high = [load(&panel.start[1]); R];
+        let scalars: [&[u64]; R] = std::array::from_fn(|r| &scalars[r * terms..(r + 1) * terms]);
+        let stride = if WIDE { 2 * COLS } else { COLS };
+        for (j, words) in panel.words.chunks_exact(stride).enumerate() {
+            let lo = load(&words[..COLS]);
+            let hi = if WIDE { load(&words[COLS..]) } else { lo };
+            for r in 0..R {
+                let u = _mm512_set1_epi64(scalars[r][j] as i64);
+                for v in 0..VECTORS {
+                    low[r][v] = _mm512_madd52lo_epu64(low[r][v], u, lo[v]);
+                    high[r][v] = _mm512_madd52hi_epu64(high[r][v], u, lo[v]);
+                    if WIDE {
+                        high[r][v] = _mm512_madd52lo_epu64(high[r][v], u, hi[v]);
+                    }
+                }
+            }
+        }
+        let mask = _mm512_set1_epi64(WORD as i64);
+        let (right, left) = (_mm_cvtsi32_si128(shift as i32), _mm_cvtsi32_si128((WORD_BITS - shift) as i32));
+        for (r, out) in out.iter_mut().enumerate().take(R) {
+            for (v, words) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+                let carry = _mm512_srli_epi64::<WORD_BITS>(low[r][v]);
+                let hi = _mm512_and_si512(_mm512_add_epi64(high[r][v], carry), mask);
+                let lo = _mm512_and_si512(low[r][v], mask);
+                let value = _mm512_or_si512(_mm512_sll_epi64(hi, left), _mm512_srl_epi64(lo, right));
+                // SAFETY: `words` is eight words, and the store needs no alignment.
+                unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), value) };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Prg;
+
+    const BITS_104: u128 = (1 << 104) - 1;
+
+    /// The definition.
+    fn naive(shape: Shape, scalars: &[i64], rows: &[u128], outputs: usize) -> Vec<u64> {
+        let mut out = Vec::new();
+        for o in 0..outputs {
+            for c in 0..shape.cols {
+                let terms = (0..shape.terms)
+                    .map(|j| (scalars[o * shape.terms + j] as i128 as u128).wrapping_mul(rows[j * shape.cols + c]));
+                let sum = terms.fold(0, u128::wrapping_add) & BITS_104;
+                out.push((((sum + (1 << (shape.shift - 1))) & BITS_104) >> shape.shift) as u64);
+            }
+        }
+        out
+    }
+
+    fn check(shape: Shape, outputs: usize, rows: &[u128], scalars: &[i64]) {
+        let cols = shape.cols;
+        let want = naive(shape, scalars, rows, outputs);
+        let read = |j: usize, from: usize, lo: &mut [u64], hi: &mut [u64]| {
+            assert_eq!(hi.len(), if shape.wide { lo.len() } else { 0 });
+            let row = &rows[j * cols + from..][..lo.len()];
+            lo.iter_mut().zip(row).for_each(|(o, &x)| *o = x as u64 & WORD);
+            hi.iter_mut().zip(row).for_each(|(o, &x)| *o = (x >> WORD_BITS) as u64);
+        };
+        for path in Path::available() {
+            let mut got = vec![7; outputs * cols];
+            combine_with(path, shape, scalars, read, &mut got).unwrap();
+            assert!(got == want, "{shape:?} {outputs} outputs, {path:?}");
+        }
+    }
+
+    #[test]
+    fn every_path_agrees_with_the_definition() {
+        let mut prg = Prg::from_seed([1; 16]);
+        for (terms, cols, outputs) in
+            [(1, 1, 1), (0, 3, 2), (3, 24, 4), (2, 25, 5), (7, 47, 18), (16, 96, 33), (5, 0, 3), (4, 9, 0)]
+        {
+            for (wide, shift) in [(true, 40), (false, 36), (true, 52), (true, 1), (false, 52)] {
+                let limit = if wide { BITS_104 } else { u128::from(WORD) };
+                let rows: Vec<u128> = (0..terms * cols).map(|_| prg.next_u128() & limit).collect();
+                let scalars: Vec<i64> = (0..outputs * terms).map(|_| prg.next_u64() as i64 >> 12).collect();
+                check(Shape { terms, cols, wide, shift }, outputs, &rows, &scalars);
+            }
+        }
+    }
+
+    /// The most terms of the largest words: the accumulators are full, and no more.
+    #[test]
+    fn the_longest_sum_of_the_largest_numbers_is_exact() {
+        let shape = Shape { terms: MAX_TERMS, cols: 2, wide: true, shift: 1 };
+        for scalar in [(1 << 51) - 1, -1 << 51, -1, 0] {
+            check(shape, 1, &vec![BITS_104; MAX_TERMS * 2], &vec![scalar; MAX_TERMS]);
+        }
+        check(Shape { wide: false, ..shape }, 1, &vec![u128::from(WORD); MAX_TERMS * 2], &vec![!0 >> 13; MAX_TERMS]);
+    }
+
+    #[test]
+    fn more_columns_than_are_packed_at_once() {
+        let (terms, cols) = (900, 2400);
+        assert!(terms * cols * 2 > 2 * PACKED_WORDS, "two rounds of packing");
+        let mut prg = Prg::from_seed([2; 16]);
+        let rows: Vec<u128> = (0..terms * cols).map(|_| prg.next_u128() & BITS_104).collect();
+        let scalars: Vec<i64> = (0..terms).map(|_| prg.next_u64() as i64 >> 16).collect();
+        check(Shape { terms, cols, wide: true, shift: 40 }, 1, &rows, &scalars);
+    }
+
+    #[test]
+    fn shapes_that_do_not_fit_are_refused() {
+        let none = |_: usize, _: usize, _: &mut [u64], _: &mut [u64]| {};
+        let shape = Shape { terms: 2, cols: 3, wide: true, shift: 40 };
+        let run = |shape, scalars: &[i64], out: usize| combine(shape, scalars, none, &mut vec![0; out]);
+        assert!(run(shape, &[1; 4], 6).is_ok());
+        for (scalars, out) in [(3, 6), (4, 5), (4, 3), (2, 6)] {
+            assert!(matches!(run(shape, &vec![1; scalars], out), Err(WideError::Shape { .. })), "{scalars} {out}");
+        }
+        for shift in [0, 53] {
+            assert_eq!(run(Shape { shift, ..shape }, &[1; 4], 6), Err(WideError::Shift { shift }));
+        }
+        let terms = MAX_TERMS + 1;
+        assert_eq!(run(Shape { terms, ..shape }, &vec![1; terms], 3), Err(WideError::Terms { terms }));
+    }
+}
