@@ -162,3 +162,6 @@ impl Outline {
         NormForm::new(shape.layers, shape.d_model, self.last.square, eps, self.last.root)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,9 +14,16 @@ use super::stats::LayerStats;
 use crate::outline::{Exponential, LayerForms, Scales};
 use crate::{Result, Shape};
 
+/// Delta and decay in the fast preset.
+pub(super) struct DualForms {
+    pub(super) softplus: FixedPiecewise,
+    pub(super) chunk: Exponential,
+    pub(super) document: Exponential,
+}
+
 /// Delta and decay.
 pub(super) enum ScanForms {
-    Dual { softplus: FixedPiecewise, chunk: Exponential, document: Exponential },
+    Dual(Box<DualForms>),
     Sequential { softplus: EvenFixed, exp: MinimaxExpFixed },
 }
 
@@ -49,7 +56,7 @@ impl From<LayerForms> for Forms {
             gate: Silu::Piecewise(gate),
             x: Silu::Piecewise(x),
             bc: Silu::Piecewise(bc),
-            scan: ScanForms::Dual { softplus, chunk, document },
+            scan: ScanForms::Dual(Box::new(DualForms { softplus, chunk, document })),
         }
     }
 }

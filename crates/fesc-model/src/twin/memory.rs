@@ -1,7 +1,7 @@
 //! The scan alone: what heads remember after a document. For tests and reports about memory.
 
 use super::error::TwinError;
-use super::forms::ScanForms;
+use super::forms::{DualForms, ScanForms};
 use super::plan::{Kind, Preset};
 use super::quantize::{Quantizer, Scan, scan_parts};
 use super::range::{Quantity as Q, Run};
@@ -41,11 +41,11 @@ pub fn states(heads: &Heads<'_>, preset: Preset, rounding: &mut Rounding) -> Res
     let skip = vec![0.0; count];
     let forms = match preset.fast_forms() {
         None => ScanForms::paper(0)?,
-        Some((_, exp)) => ScanForms::Dual {
+        Some((_, exp)) => ScanForms::Dual(Box::new(DualForms {
             softplus: softplus_form(0, shape.delta_limit)?,
             chunk: Exponential::chunk(0, exp, scales.exp)?,
             document: Exponential::document(0, exp, scales.exp)?,
-        },
+        })),
     };
     let (steps, scan) = scan_parts(0, &preset, scales, forms, shape.delta_limit, &rates, &skip)?;
     let q = Quantizer { layer: 0, bits: preset.bits };

@@ -1,8 +1,8 @@
 //! The fixed-point twin of Mamba-2: the model in integers modulo 2^l, as the two-party protocol computes it.
 //!
 //! This page is the specification of the fast plan's protocol. Scales are fractional bits, F = 16, l = 48; `round` is
-//! "subtract one, known-sign truncation" (floor or ceiling of the quotient, [`fesc_approx::trunc::round`]); s.* are the layer's [`Scales`], from
-//! [`Calibration`]. One block:
+//! "subtract one, known-sign truncation" (floor or ceiling of the quotient, [`fesc_approx::trunc::round`]); s.* are the layer's [`Scales`]. Scales and
+//! forms are the [`Outline`](crate::Outline)'s, which follows from [`Calibration`] and is public; weights are the server's ([`Twin::secrets`]). One block:
 //!
 //! | stage | computes | from, to | range |
 //! |---|---|---|---|
@@ -16,7 +16,7 @@
 //! | dt | bias added | F + s.step_weight, 12 | |
 //! | Delta | softplus, 14 bit comparison | 12, 22 | -70 to 50 |
 //! | A Delta | server's A at 18 bits; -16 where dt is at or above the server's threshold | 40, 22 | 17.1 |
-//! | scan (`scan.rs`) | six steps, block dual form | y at s.scanned | |
+//! | scan (`scan.rs`) | six steps, block dual form, by segments of 2,048 tokens | y at s.scanned | |
 //! | gate | y SiLU(z) | s.scanned + F, s.gated | |
 //! | gated norm | by group, as above | s.gated, F | |
 //! | out_proj | n W, exact; added to u | F + s.out_weight, F | |

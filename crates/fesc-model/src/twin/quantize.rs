@@ -5,7 +5,7 @@
 
 use super::activation::{Silu, Steps};
 use super::error::TwinError;
-use super::forms::{Forms, ScanForms};
+use super::forms::{DualForms, Forms, ScanForms};
 use super::linear::{Conv, Linear};
 use super::norm::Norm;
 use super::plan::{Kind, Preset};
@@ -86,7 +86,8 @@ pub(super) fn scan_parts(
     let d = |frac| q.all("D", skip.iter().map(|&v| v.into()), frac);
     let a = |frac| q.all("A", rates.iter().copied(), frac);
     Ok(match forms {
-        ScanForms::Dual { softplus, chunk, document } => {
+        ScanForms::Dual(forms) => {
+            let DualForms { softplus, chunk, document } = *forms;
             let dual = Dual { scales, chunk, document, skip: d(scales.mixed)? };
             (Steps::fast(softplus, a(RATE)?, limit, preset.clamp), Scan::Dual(Box::new(dual)))
         }

@@ -45,7 +45,7 @@ macro_rules! quantities {
 
 const CALIBRATE: &str = "calibrate again with documents like this one";
 const RING: &str = "the ring is too narrow for this value at its scale: take the fast preset, or smaller weights";
-const LONG: &str = "the document is longer than the exponent's range allows: split it";
+const CLAMPED: &str = "A Delta is clamped at -16, so that no sum passes this: the inputs are not those of this scan";
 
 quantities! {
     Embedding, "embedding", RING;
@@ -66,8 +66,8 @@ quantities! {
     Step, "time step dt", CALIBRATE;
     StepForm, "input of softplus", CALIBRATE;
     Decay, "A Delta", RING;
-    DecaySum, "cumulative sum of A Delta", LONG;
-    ExpInput, "input of exp", LONG;
+    DecaySum, "cumulative sum of A Delta", CLAMPED;
+    ExpInput, "input of exp", CLAMPED;
     ExpSquare, "square inside exp", RING;
     Horner, "polynomial", RING;
     DeltaX, "Delta x", RING;
