@@ -1,0 +1,318 @@
+//! One visit of a client: connect, agree, get the public part, and then classify one document or prepare.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use fesc_mpc::provider::Correlations;
+use fesc_mpc::{Party, Role};
+use fesc_net::{Channel, ClientSecurity, Config, connect};
+use fesc_ring::Prg;
+
+use super::bucket::bucket;
+use super::cache::Cache;
+use super::core::{self, Answer, Flow};
+use super::dealer;
+use super::error::{RefusalKind, Result, SessionError};
+use super::handshake::{
+    Accept, Batch, Granted, Greeting, Offer, Provider, Purpose, Reply, RevealChoice, Step, VERSION, prepared_id,
+};
+use super::hex::Hex32;
+use super::message::{Talk, parse};
+use super::public::Known;
+use super::record::{Recorder, Stream};
+use super::report::{Doing, Progress, Report, Times};
+use super::source::shelf::{Note, Shelf};
+use super::source::{self, Timed};
+use super::{hello, nonce, phase, stored};
+
+/// How to reach somebody.
+#[derive(Debug, Clone)]
+pub struct Dial {
+    /// `host:port`.
+    pub address: String,
+    /// Who it must be.
+    pub security: ClientSecurity,
+    /// Limits of the channel.
+    pub config: Config,
+}
+
+impl Dial {
+    pub(super) fn connect(&self, hello: &[u8; 32]) -> Result<Channel> {
+        let mut channel = connect(&self.address, &self.security, hello, &self.config)?;
+        channel.phase(phase::SETUP);
+        Ok(channel)
+    }
+
+    /// A name for who it must be, for notes on prepared correlations.
+    fn identity(&self) -> String {
+        match self.security {
+            ClientSecurity::Tls(pin) => pin.to_string(),
+            ClientSecurity::InsecurePlaintext => format!("plaintext {}", self.address),
+        }
+    }
+}
+
+/// Where a client takes correlations from.
+#[derive(Debug, Clone)]
+pub enum Choice {
+    /// Made with the server when needed, on the same connection.
+    Inline,
+    /// Made with the server ahead, on a second connection; this side keeps at most this many bytes of them.
+    Ahead(usize),
+    /// From a third process; this side keeps at most this many bytes of them.
+    Dealer(Box<Dial>, usize),
+    /// From a directory that `prepare` filled.
+    Prepared(PathBuf),
+}
+
+/// What came of a visit.
+pub struct Finished {
+    /// What the client learnt.
+    pub answer: Answer,
+    /// Tokens of the run.
+    pub bucket: usize,
+    /// What it cost.
+    pub report: Report,
+    /// With verification: the residual stream that enters each layer, and that leaves the last.
+    pub streams: Option<Vec<Stream>>,
+    /// The public part, to be used again.
+    pub known: Arc<Known>,
+}
+
+/// A client that is connected and has the model's public part.
+pub struct Visit {
+    dial: Dial,
+    channel: Channel,
+    talk: Talk,
+    nonce: Hex32,
+    offer: Offer,
+    known: Arc<Known>,
+    start: Instant,
+}
+
+impl Visit {
+    /// Connects, hears the offer, and takes the public part from the cache or from the server. Nothing of a document is needed
+    /// yet, and nothing is sent of it. `expected` refuses any other model.
+    pub fn start(
+        dial: &Dial,
+        cache: &Cache,
+        expected: Option<Hex32>,
+        setup_limit: u64,
+        prg: &mut Prg,
+        progress: &mut dyn Progress,
+    ) -> Result<Self> {
+        let start = Instant::now();
+        progress.doing(Doing::Handshake);
+        let mut channel = dial.connect(&hello())?;
+        let mut talk = Talk::default();
+        let nonce = nonce(prg);
+        let greeting = Greeting { version: VERSION, nonce, purpose: Purpose::Session };
+        talk.tell(&mut channel, "greeting", &greeting)?;
+        let answer = talk.hear_any(&mut channel, "offer")?;
+        // The version comes first: a later one may change all the rest.
+        if let Some(theirs) =
+            answer.pointer("/ok/version").and_then(serde_json::Value::as_u64).filter(|v| *v != VERSION)
+        {
+            return Err(SessionError::Version { ours: VERSION, theirs });
+        }
+        let offer = parse::<Reply<Offer>>(answer, "offer")?.granted()?;
+        offer.check(setup_limit)?;
+        if let Some(expected) = expected.filter(|e| *e != offer.terms.model) {
+            let (expected, got) = (expected.to_string(), offer.terms.model.to_string());
+            let remedy = "this server has another model than the one asked for";
+            return Err(SessionError::WrongModel { expected, got, remedy });
+        }
+        let known = match cache.find(offer.terms.model)? {
+            Some(known) => known,
+            None => {
+                progress.doing(Doing::Setup(offer.setup_bytes));
+                talk.tell(&mut channel, "step", &Step::Setup)?;
+                cache.fill(offer.terms.model, offer.setup_bytes, &mut channel, prg)?
+            }
+        };
+        if known.outline_digest != offer.terms.outline {
+            let (ours, theirs) = (known.outline_digest.to_string(), offer.terms.outline.to_string());
+            return Err(SessionError::Mismatch { what: "the outline", ours, theirs });
+        }
+        Ok(Self { dial: dial.clone(), channel, talk, nonce, offer, known: Arc::new(known), start })
+    }
+
+    /// What the server offers.
+    pub fn offer(&self) -> &Offer {
+        &self.offer
+    }
+
+    /// The model's public part.
+    pub fn known(&self) -> &Arc<Known> {
+        &self.known
+    }
+
+    /// The bucket of a document of so many tokens, if the server takes it.
+    pub fn bucket(&self, tokens: usize) -> Result<usize> {
+        if tokens == 0 {
+            return Err(SessionError::Empty);
+        }
+        let limit = self.offer.max_tokens;
+        let needed = bucket(tokens);
+        needed.filter(|b| *b <= limit).ok_or(SessionError::TooManyTokens { tokens, bucket: needed.unwrap_or(0), limit })
+    }
+
+    fn note(&self, bucket: usize, reveal: RevealChoice) -> Note {
+        Note { model: self.known.id, bucket, reveal, peer: Some(self.dial.identity()) }
+    }
+
+    /// Classifies one document. The server learns its bucket.
+    pub fn classify(
+        mut self,
+        ids: &[u32],
+        reveal: RevealChoice,
+        choice: &Choice,
+        verify: bool,
+        prg: &mut Prg,
+        progress: &mut dyn Progress,
+    ) -> Result<Finished> {
+        let bucket = self.bucket(ids.len())?;
+        let table = self.offer.terms.embedding;
+        let flow = Arc::new(core::flow(&self.known.outline, bucket, reveal.into(), table)?);
+        let mut shelf = None;
+        let provider = match choice {
+            Choice::Inline => Provider::Inline,
+            Choice::Ahead(_) => Provider::Ahead,
+            Choice::Dealer(..) => Provider::Dealer,
+            Choice::Prepared(directory) => {
+                let opened = Shelf::open(directory)?;
+                let path = directory.display().to_string();
+                let found = opened.find(&self.note(bucket, reveal))?;
+                let id = found.ok_or(SessionError::NothingPrepared { path, bucket })?;
+                shelf = Some((opened, id));
+                Provider::Prepared(id)
+            }
+        };
+        let terms = self.offer.terms.clone();
+        self.talk.tell(&mut self.channel, "step", &Step::Run(Accept { terms, bucket, reveal, provider, verify }))?;
+        let granted = self.talk.hear::<Reply<Granted>>(&mut self.channel, "answer")?.granted();
+        if let (Err(SessionError::Refused { kind: RefusalKind::Prepared, .. }), Some((shelf, id))) = (&granted, &shelf)
+        {
+            // The server does not have the other half: this one is worth nothing.
+            shelf.discard(*id)?;
+        }
+        let granted = granted?;
+        let transcript = self.talk.compare(&mut self.channel)?;
+        progress.doing(Doing::Correlations);
+        let mut source = match (choice, shelf) {
+            (Choice::Ahead(limit), _) => {
+                let second = self.join(granted)?;
+                source::ahead(Role::P0, second, Arc::clone(&flow), *limit, prg)?
+            }
+            (Choice::Dealer(dial, limit), _) => {
+                let third = dealer::reach(dial, Role::P0, &transcript)?;
+                source::dealer(Role::P0, third, Arc::clone(&flow), *limit)?
+            }
+            (Choice::Prepared(_), Some((shelf, id))) => {
+                let burnt = shelf.burn(id, Role::P0, &self.note(bucket, reveal))?;
+                source::prepared(burnt, &mut self.channel)?
+            }
+            (Choice::Inline | Choice::Prepared(_), _) => source::inline(Role::P0, &mut self.channel, prg)?,
+        };
+        let (timed, clock) = Timed::new(source.take());
+        let setup = self.start.elapsed().as_secs_f64();
+        let run = Instant::now();
+        let mut party = Party::new(Role::P0, self.channel, Box::new(timed));
+        party.channel().phase(phase::ONLINE);
+        let mut record = Recorder::new(progress, verify);
+        let ahead = !matches!(choice, Choice::Inline);
+        let answer = core::client(&mut party, &flow, &self.known.setup, ids, ahead, prg, &mut record);
+        let answer = source.explain(answer)?;
+        let times = Times {
+            setup,
+            run: run.elapsed().as_secs_f64(),
+            waited: clock.seconds(),
+            blocks: record.blocks(),
+            ahead,
+            total: 0.0,
+        };
+        let streams = record.join(party.channel())?;
+        let generated = source.finish()?;
+        let times = Times { total: self.start.elapsed().as_secs_f64(), ..times };
+        let report = Report::new(party.channel().stats(), generated.as_ref(), times);
+        Ok(Finished { answer, bucket, report, streams, known: self.known })
+    }
+
+    /// Opens the second connection of a session.
+    fn join(&self, granted: Granted) -> Result<Channel> {
+        let problem = "no token for the second connection".to_string();
+        let token = granted.token.ok_or(SessionError::Malformed { what: "answer", problem })?;
+        let mut channel = self.dial.connect(&hello())?;
+        let greeting = Greeting { version: VERSION, nonce: self.nonce, purpose: Purpose::Join(token) };
+        Talk::default().tell(&mut channel, "greeting", &greeting)?;
+        Ok(channel)
+    }
+
+    /// Makes correlations for `count` later runs, on both sides. Returns their names.
+    pub fn prepare(
+        mut self,
+        bucket: usize,
+        reveal: RevealChoice,
+        count: u32,
+        directory: &std::path::Path,
+        prg: &mut Prg,
+        progress: &mut dyn Progress,
+    ) -> Result<(Vec<Hex32>, Report)> {
+        let bucket = self.bucket(bucket)?;
+        let table = self.offer.terms.embedding;
+        let flow = core::flow(&self.known.outline, bucket, reveal.into(), table)?;
+        let shelf = Shelf::open(directory)?;
+        let batch = Batch { terms: self.offer.terms.clone(), bucket, reveal, count };
+        self.talk.tell(&mut self.channel, "step", &Step::Prepare(batch.clone()))?;
+        self.talk.hear::<Reply<Granted>>(&mut self.channel, "answer")?.granted()?;
+        self.talk.compare(&mut self.channel)?;
+        let note = self.note(bucket, reveal);
+        let nonces = [self.nonce, self.offer.nonce];
+        let making = Making { role: Role::P0, flow: &flow, batch: &batch, nonces, note: &note };
+        let (made, seconds) = making.run(&mut self.channel, &shelf, prg, progress)?;
+        let total = self.start.elapsed().as_secs_f64();
+        let times = Times { setup: total - seconds, run: seconds, waited: seconds, total, ..Times::default() };
+        Ok((made, Report::new(self.channel.stats(), None, times)))
+    }
+}
+
+/// Either side's part of preparing.
+pub(super) struct Making<'a> {
+    pub role: Role,
+    pub flow: &'a Flow,
+    pub batch: &'a Batch,
+    /// The client's, then the server's.
+    pub nonces: [Hex32; 2],
+    pub note: &'a Note,
+}
+
+impl Making<'_> {
+    /// Makes all stores; returns their names and the seconds after the set-up.
+    pub fn run(
+        &self,
+        channel: &mut Channel,
+        shelf: &Shelf,
+        prg: &mut Prg,
+        progress: &mut dyn Progress,
+    ) -> Result<(Vec<Hex32>, f64)> {
+        let mut maker = source::two_party(self.role, channel, prg)?;
+        channel.phase(phase::OFFLINE);
+        let start = Instant::now();
+        let mut made = Vec::new();
+        for index in 0..self.batch.count {
+            progress.doing(Doing::Preparing(index + 1, self.batch.count));
+            let id = prepared_id(self.batch, self.nonces, index);
+            let mut draft = shelf.draft(id, self.role, self.note)?;
+            for request in self.flow.demand() {
+                let request = request?;
+                let half = maker.take(channel, &request)?;
+                draft.store.append(&request, &half)?;
+            }
+            stored(channel, id)?;
+            draft.commit()?;
+            made.push(id);
+        }
+        Ok((made, start.elapsed().as_secs_f64()))
+    }
+}

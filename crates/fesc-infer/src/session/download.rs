@@ -1,0 +1,148 @@
+//! The model's public part on the wire: a stream in bounded frames.
+//!
+//! The receiver knows the size beforehand. Frames have 1 MiB, the last one less; after every [`WINDOW`] of them the receiver
+//! says that it has taken them, so that neither side ever holds more than a window of bytes for the other.
+
+use std::io::{self, Read, Write};
+
+use fesc_net::{Channel, NetError};
+
+use super::tag;
+
+const FRAME: usize = 1 << 20;
+const WINDOW: u64 = 32;
+
+fn broken(error: NetError) -> io::Error {
+    io::Error::other(error)
+}
+
+/// The sending end: what is written to it goes to the peer.
+pub struct Upload<'a> {
+    channel: &'a mut Channel,
+    buffer: Vec<u8>,
+    left: u64,
+    frames: u64,
+}
+
+impl<'a> Upload<'a> {
+    /// For exactly `total` bytes.
+    pub fn new(channel: &'a mut Channel, total: u64) -> Self {
+        Self { channel, buffer: Vec::new(), left: total, frames: 0 }
+    }
+
+    fn post(&mut self) -> io::Result<()> {
+        self.channel.send(tag::CHUNK, std::mem::take(&mut self.buffer)).map_err(broken)?;
+        self.frames += 1;
+        if self.frames.is_multiple_of(WINDOW) {
+            self.channel.recv(tag::TAKEN, 0).map_err(broken)?;
+        }
+        Ok(())
+    }
+
+    /// Sends the rest.
+    ///
+    /// # Errors
+    /// If fewer bytes than announced were written.
+    pub fn finish(mut self) -> io::Result<()> {
+        if self.left > 0 {
+            return Err(io::Error::other("fewer bytes than announced"));
+        }
+        if self.buffer.is_empty() { Ok(()) } else { self.post() }
+    }
+}
+
+impl Write for Upload<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = (FRAME - self.buffer.len()).min(bytes.len());
+        let (taken, _) = bytes.split_at(room);
+        self.left = self.left.checked_sub(room as u64).ok_or_else(|| io::Error::other("more bytes than announced"))?;
+        self.buffer.extend_from_slice(taken);
+        if self.buffer.len() == FRAME {
+            self.post()?;
+        }
+        Ok(room)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The receiving end.
+pub struct Download<'a> {
+    channel: &'a mut Channel,
+    frame: io::Cursor<Vec<u8>>,
+    left: u64,
+    frames: u64,
+}
+
+impl<'a> Download<'a> {
+    /// For exactly `total` bytes.
+    pub fn new(channel: &'a mut Channel, total: u64) -> Self {
+        Self { channel, frame: io::Cursor::default(), left: total, frames: 0 }
+    }
+}
+
+impl Read for Download<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let unread = self.frame.get_ref().len() as u64 - self.frame.position();
+        if unread == 0 && self.left > 0 && !out.is_empty() {
+            let next = self.left.min(FRAME as u64);
+            self.frame = io::Cursor::new(self.channel.recv(tag::CHUNK, next as usize).map_err(broken)?);
+            self.left -= next;
+            self.frames += 1;
+            if next == FRAME as u64 && self.frames.is_multiple_of(WINDOW) {
+                self.channel.send(tag::TAKEN, Vec::new()).map_err(broken)?;
+            }
+        }
+        self.frame.read(out)
+    }
+}
+
+/// A network error that came through `std::io`, as itself.
+pub fn network(error: io::Error) -> Result<NetError, io::Error> {
+    error.downcast::<NetError>()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_size_arrives() {
+        for total in [0, 1, FRAME - 1, FRAME, FRAME + 1, 32 * FRAME, 33 * FRAME + 5] {
+            let (mut a, mut b) = Channel::memory_pair();
+            let bytes: Vec<u8> = (0..total).map(|i| (i ^ (i >> 11)) as u8).collect();
+            let sent = bytes.clone();
+            let sender = std::thread::spawn(move || {
+                let mut upload = Upload::new(&mut a, total as u64);
+                sent.chunks(70_001).for_each(|c| upload.write_all(c).unwrap());
+                upload.finish().unwrap();
+                a.recv(tag::TAKEN, 0).unwrap();
+            });
+            let mut got = Vec::new();
+            Download::new(&mut b, total as u64).read_to_end(&mut got).unwrap();
+            assert!(got == bytes, "{total}");
+            b.send(tag::TAKEN, Vec::new()).unwrap();
+            sender.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn more_or_fewer_bytes_than_announced_are_refused() {
+        let (mut a, _b) = Channel::memory_pair();
+        assert!(Upload::new(&mut a, 2).write_all(&[0; 3]).is_err());
+        let mut short = Upload::new(&mut a, 2);
+        short.write_all(&[0]).unwrap();
+        assert!(short.finish().is_err());
+    }
+
+    #[test]
+    fn a_dead_peer_is_named() {
+        let (a, mut b) = Channel::memory_pair();
+        drop(a);
+        let error = Download::new(&mut b, 5).read(&mut [0; 5]).unwrap_err();
+        assert!(matches!(network(error), Ok(NetError::Closed { .. })));
+    }
+}

@@ -1,0 +1,171 @@
+//! What can go wrong in a session, each with its own words.
+
+use std::time::Duration;
+
+use fesc_model::ModelError;
+use fesc_mpc::MpcError;
+use fesc_net::NetError;
+use fesc_rlwe::RlweError;
+use serde::{Deserialize, Serialize};
+
+use crate::InferError;
+
+/// Why a peer says no. It travels as a word, with a sentence for people beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RefusalKind {
+    /// As many sessions as the server takes are under way.
+    Busy,
+    /// The document's bucket is over the server's limit.
+    Tokens,
+    /// Another model, plan, parameters or version than the server's.
+    Mismatch,
+    /// The server does not offer what the client chose: provider, reveal, verification.
+    NotOffered,
+    /// The store of correlations that the client named is not there, or belongs to something else.
+    Prepared,
+    /// The server stops.
+    Stopping,
+}
+
+/// An error of a session. Each ends it; nothing is retried inside.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The channel failed.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// A protocol failed.
+    #[error(transparent)]
+    Mpc(#[from] MpcError),
+    /// The inference failed.
+    #[error(transparent)]
+    Infer(#[from] InferError),
+    /// The model or its outline is not usable.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The peer's parameters are too weak, or unknown.
+    #[error("the peer offers parameters that this program refuses: {0}")]
+    Weak(RlweError),
+    /// The peer speaks another version of the session protocol.
+    #[error("the peer speaks version {theirs} of sessions, this program {ours}; update the older one")]
+    Version {
+        /// Ours.
+        ours: u64,
+        /// Theirs.
+        theirs: u64,
+    },
+    /// A message of the handshake is not what it must be.
+    #[error("malformed {what} from the peer: {problem}")]
+    Malformed {
+        /// Which message.
+        what: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A size from the peer is over a limit.
+    #[error("{what} of {value} bytes from the peer, at most {limit} are taken")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// Its size.
+        value: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// The two ends do not run the same thing.
+    #[error("{what} differs: the peer has {theirs}, this end has {ours}; both ends must run the same")]
+    Mismatch {
+        /// What differs.
+        what: &'static str,
+        /// Ours.
+        ours: String,
+        /// Theirs.
+        theirs: String,
+    },
+    /// What was downloaded or cached is not the model that was asked for.
+    #[error("the model's public part has id {got}, expected is {expected}; {remedy}")]
+    WrongModel {
+        /// The id that was asked for.
+        expected: String,
+        /// The id of what came.
+        got: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The two ends have seen different handshakes.
+    #[error("the two ends have seen different handshakes; somebody stands between them, or one of them is broken")]
+    Transcript,
+    /// The peer said no.
+    #[error("the peer refused: {message}")]
+    Refused {
+        /// Why, as a word.
+        kind: RefusalKind,
+        /// Why, as a sentence.
+        message: String,
+    },
+    /// The document is over the server's limit. Nothing of it was sent.
+    #[error(
+        "the document has {tokens} tokens, which needs a run of {bucket}; the server takes at most {limit}. Nothing was sent; \
+         classify a part of it with --length"
+    )]
+    TooManyTokens {
+        /// Tokens of the document.
+        tokens: usize,
+        /// The bucket it needs; 0 when there is none.
+        bucket: usize,
+        /// The server's limit.
+        limit: usize,
+    },
+    /// Nothing to classify.
+    #[error("the document has no tokens")]
+    Empty,
+    /// A file or directory of this side.
+    #[error("{path}: {source}")]
+    Io {
+        /// Where.
+        path: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A file of this side that is not what it should be.
+    #[error("{path}: {problem}")]
+    File {
+        /// Where.
+        path: String,
+        /// What is wrong, and the remedy.
+        problem: String,
+    },
+    /// No store of correlations fits.
+    #[error(
+        "{path} has no unused correlations for this model, server, length ({bucket} tokens) and reveal; \
+         make some with `fesc prepare`"
+    )]
+    NothingPrepared {
+        /// The directory.
+        path: String,
+        /// The length that is needed.
+        bucket: usize,
+    },
+    /// The other connection of a session never came.
+    #[error("the client did not open its second connection within {0:?}")]
+    NoSecondConnection(Duration),
+    /// The session took longer than the server allows.
+    #[error("the session took longer than {0:?} and was ended")]
+    TimeLimit(Duration),
+    /// A thread of a session died; the cause is on standard error.
+    #[error("a thread of this session died: {0}")]
+    Died(String),
+    /// The generator of correlations stopped before it had made all of them.
+    #[error("the generator of correlations stopped: {0}")]
+    Generator(String),
+}
+
+/// The result of a session.
+pub type Result<T, E = SessionError> = std::result::Result<T, E>;
+
+/// For errors of files: `.map_err(at(path))`.
+pub(super) fn at(path: &std::path::Path) -> impl Fn(std::io::Error) -> SessionError {
+    let path = path.display().to_string();
+    move |source| SessionError::Io { path: path.clone(), source }
+}

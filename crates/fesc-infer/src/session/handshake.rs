@@ -1,0 +1,417 @@
+//! What the two ends say before they compute, and what each checks of it.
+//!
+//! ```text
+//! client   Greeting   version, nonce, purpose
+//! server   Offer      version, nonce, terms, limits                       (or a refusal)
+//! client   Step       Setup: send me the public part; as often as wanted
+//! client   Step       Run: terms, bucket, reveal, provider  |  Prepare: terms, bucket, reveal, count
+//! server   Granted    the token of a second connection, if one is needed  (or a refusal)
+//! both     SHA-256 of all of it, compared
+//! ```
+//!
+//! The terms are repeated by the client and compared by the server, so that a change of the model between the two messages
+//! is seen. Nothing here depends on the document but the bucket.
+
+use fesc_rlwe::Params;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::bucket::{MAX_BUCKET, is_bucket};
+use super::core::{Embedding, Reveal};
+use super::error::{RefusalKind, Result, SessionError};
+use super::hex::Hex32;
+
+/// Version of everything in this module's messages and of the order of the protocol after them.
+pub const VERSION: u64 = 1;
+
+/// The plan of this version.
+pub const PLAN: &str = "fast";
+
+/// Most sessions that one visit of `prepare` makes.
+pub const MAX_PREPARED: u32 = 1024;
+
+/// Why a client comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// To classify or to prepare.
+    Session,
+    /// As the second connection of the session with this token.
+    Join(Hex32),
+}
+
+/// The client's first message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Greeting {
+    /// [`VERSION`].
+    pub version: u64,
+    /// Fresh for every visit.
+    pub nonce: Hex32,
+    /// Why it comes.
+    pub purpose: Purpose,
+}
+
+/// Degree and modulus of the linear layers and of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rlwe {
+    /// `N`.
+    pub degree: usize,
+    /// `log2 q`.
+    pub log_q: u32,
+}
+
+/// What both ends must have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Terms {
+    /// Names the model and everything that a client downloads of it.
+    pub model: Hex32,
+    /// [`PLAN`].
+    pub plan: String,
+    /// Digest of the outline: shapes, scales, forms.
+    pub outline: Hex32,
+    /// Parameters of RLWE.
+    pub rlwe: Rlwe,
+    /// How the embedding is protected.
+    pub embedding: Embedding,
+}
+
+/// What the client learns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RevealChoice {
+    /// The class alone.
+    Label,
+    /// Exactly floored logits.
+    Logits,
+}
+
+impl From<RevealChoice> for Reveal {
+    fn from(choice: RevealChoice) -> Self {
+        match choice {
+            RevealChoice::Label => Reveal::Label,
+            RevealChoice::Logits => Reveal::Logits,
+        }
+    }
+}
+
+/// Where correlations come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Provider {
+    /// The two parties, on the same connection, when they are needed.
+    Inline,
+    /// The two parties, on a second connection, ahead of the need.
+    Ahead,
+    /// A third process.
+    Dealer,
+    /// A store that was made by `prepare`, by its session id.
+    Prepared(Hex32),
+}
+
+impl Provider {
+    /// Its name without its content.
+    pub fn name(self) -> &'static str {
+        match self {
+            Provider::Inline => "inline",
+            Provider::Ahead => "ahead",
+            Provider::Dealer => "dealer",
+            Provider::Prepared(_) => "prepared",
+        }
+    }
+}
+
+/// What the server offers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Offer {
+    /// [`VERSION`].
+    pub version: u64,
+    /// Fresh for every visit.
+    pub nonce: Hex32,
+    /// What both must have in common.
+    pub terms: Terms,
+    /// Bytes of the public part.
+    pub setup_bytes: u64,
+    /// The largest bucket it takes.
+    pub max_tokens: usize,
+    /// What it lets clients learn.
+    pub reveals: Vec<RevealChoice>,
+    /// Names of the providers it takes.
+    pub providers: Vec<String>,
+    /// It gives away its shares of hidden values, for checks of the program only.
+    pub insecure_verify: bool,
+}
+
+/// What the client chooses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Accept {
+    /// As offered.
+    pub terms: Terms,
+    /// Tokens of the run.
+    pub bucket: usize,
+    /// What the client learns.
+    pub reveal: RevealChoice,
+    /// Where correlations come from.
+    pub provider: Provider,
+    /// The server is to give away its shares afterwards.
+    pub verify: bool,
+}
+
+/// Correlations for later sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Batch {
+    /// As offered.
+    pub terms: Terms,
+    /// Tokens of each run.
+    pub bucket: usize,
+    /// What the client will learn.
+    pub reveal: RevealChoice,
+    /// Sessions.
+    pub count: u32,
+}
+
+/// What the client wants next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// The public part.
+    Setup,
+    /// To classify.
+    Run(Accept),
+    /// To make correlations for later.
+    Prepare(Batch),
+}
+
+/// The server agrees.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Granted {
+    /// With which the second connection joins.
+    pub token: Option<Hex32>,
+}
+
+/// The server says no.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refusal {
+    /// As a word.
+    pub kind: RefusalKind,
+    /// As a sentence.
+    pub message: String,
+}
+
+/// An answer of the server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reply<T> {
+    /// Yes.
+    Ok(T),
+    /// No.
+    Refused(Refusal),
+}
+
+impl<T> Reply<T> {
+    /// The content, or the refusal as an error. A hostile peer's sentence is cut and cleaned before anybody reads it.
+    pub fn granted(self) -> Result<T> {
+        match self {
+            Reply::Ok(content) => Ok(content),
+            Reply::Refused(Refusal { kind, message }) => {
+                let message = message.chars().filter(|c| !c.is_control()).take(500).collect();
+                Err(SessionError::Refused { kind, message })
+            }
+        }
+    }
+}
+
+fn refuse(kind: RefusalKind, message: String) -> Refusal {
+    Refusal { kind, message }
+}
+
+impl Offer {
+    /// The client's check: everything that it can judge without the public part.
+    pub fn check(&self, setup_limit: u64) -> Result<()> {
+        let differs = |what, ours: &str, theirs: &str| {
+            Err(SessionError::Mismatch { what, ours: ours.into(), theirs: theirs.chars().take(64).collect() })
+        };
+        if self.version != VERSION {
+            return Err(SessionError::Version { ours: VERSION, theirs: self.version });
+        }
+        if self.terms.plan != PLAN {
+            return differs("the plan", PLAN, &self.terms.plan);
+        }
+        let Rlwe { degree, log_q } = self.terms.rlwe;
+        let params = Params::new(degree, log_q).map_err(SessionError::Weak)?;
+        let ours = Params::linear().map_err(SessionError::Weak)?;
+        if params != ours {
+            let text = |p: &Params| format!("N = {}, q = 2^{}", p.degree(), p.ring().bits());
+            return differs("the parameters of RLWE", &text(&ours), &text(&params));
+        }
+        if self.setup_bytes > setup_limit {
+            let (value, limit) = (self.setup_bytes, setup_limit);
+            return Err(SessionError::TooLarge { what: "a model's public part", value, limit });
+        }
+        if self.max_tokens == 0 || self.max_tokens > MAX_BUCKET {
+            let problem = format!("a limit of {} tokens", self.max_tokens);
+            return Err(SessionError::Malformed { what: "offer", problem });
+        }
+        Ok(())
+    }
+
+    /// The server's check of a run.
+    pub fn admits(&self, accept: &Accept) -> Result<(), Refusal> {
+        self.admits_terms(&accept.terms, accept.bucket, accept.reveal)?;
+        let name = accept.provider.name();
+        if !self.providers.iter().any(|p| p == name) {
+            let message = format!("this server does not take correlations from {name}");
+            return Err(refuse(RefusalKind::NotOffered, message));
+        }
+        if accept.verify && !self.insecure_verify {
+            let message = "this server gives no shares away; it would have to run with --insecure-verify";
+            return Err(refuse(RefusalKind::NotOffered, message.into()));
+        }
+        Ok(())
+    }
+
+    /// The server's check of a batch.
+    pub fn admits_batch(&self, batch: &Batch) -> Result<(), Refusal> {
+        self.admits_terms(&batch.terms, batch.bucket, batch.reveal)?;
+        if !self.providers.iter().any(|p| p == "prepared") {
+            let message = "this server keeps no correlations; it would have to run with --store";
+            return Err(refuse(RefusalKind::NotOffered, message.into()));
+        }
+        if batch.count == 0 || batch.count > MAX_PREPARED {
+            let message = format!("{} sessions at once; 1 to {MAX_PREPARED} are taken", batch.count);
+            return Err(refuse(RefusalKind::NotOffered, message));
+        }
+        Ok(())
+    }
+
+    fn admits_terms(&self, terms: &Terms, bucket: usize, reveal: RevealChoice) -> Result<(), Refusal> {
+        if *terms != self.terms {
+            let message = "the client has another model, plan or parameters than this server".to_string();
+            return Err(refuse(RefusalKind::Mismatch, message));
+        }
+        if !is_bucket(bucket) || bucket > self.max_tokens {
+            let message = format!("a run of {bucket} tokens; this server takes at most {}", self.max_tokens);
+            return Err(refuse(RefusalKind::Tokens, message));
+        }
+        if !self.reveals.contains(&reveal) {
+            let message = "this server does not reveal that".to_string();
+            return Err(refuse(RefusalKind::NotOffered, message));
+        }
+        Ok(())
+    }
+}
+
+/// The session id of store `index` of a batch: both stores carry it, and it names model, length, output and this visit.
+pub fn prepared_id(batch: &Batch, nonces: [Hex32; 2], index: u32) -> Hex32 {
+    let mut hash = Sha256::new_with_prefix(b"fesc prepared 1\0");
+    hash.update(batch.terms.model.0);
+    hash.update((batch.bucket as u64).to_le_bytes());
+    hash.update([batch.reveal as u8]);
+    nonces.iter().for_each(|n| hash.update(n.0));
+    hash.update(index.to_le_bytes());
+    Hex32(hash.finalize().into())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn offer() -> Offer {
+        Offer {
+            version: VERSION,
+            nonce: Hex32([1; 32]),
+            terms: Terms {
+                model: Hex32([2; 32]),
+                plan: PLAN.into(),
+                outline: Hex32([3; 32]),
+                rlwe: Rlwe { degree: 2048, log_q: 48 },
+                embedding: Embedding::Encrypted,
+            },
+            setup_bytes: 100,
+            max_tokens: 512,
+            reveals: vec![RevealChoice::Label],
+            providers: vec!["ahead".into()],
+            insecure_verify: false,
+        }
+    }
+
+    #[test]
+    fn a_client_refuses_each_bad_field_with_its_own_error() {
+        offer().check(100).unwrap();
+        let refused = |change: fn(&mut Offer)| {
+            let mut bad = offer();
+            change(&mut bad);
+            bad.check(100).unwrap_err()
+        };
+        assert!(matches!(refused(|o| o.version = 2), SessionError::Version { ours: 1, theirs: 2 }));
+        assert!(matches!(refused(|o| o.terms.plan = "paper".into()), SessionError::Mismatch { what: "the plan", .. }));
+        assert!(matches!(refused(|o| o.terms.rlwe.log_q = 54), SessionError::Weak(_)));
+        assert!(matches!(refused(|o| o.terms.rlwe.degree = 1024), SessionError::Weak(_)));
+        assert!(matches!(refused(|o| o.terms.rlwe.log_q = 47), SessionError::Mismatch { .. }));
+        assert!(matches!(refused(|o| o.setup_bytes = 101), SessionError::TooLarge { value: 101, .. }));
+        assert!(matches!(refused(|o| o.max_tokens = 0), SessionError::Malformed { .. }));
+    }
+
+    #[test]
+    fn a_server_refuses_what_it_does_not_offer() {
+        let terms = offer().terms;
+        let good = Accept { terms, bucket: 256, reveal: RevealChoice::Label, provider: Provider::Ahead, verify: false };
+        offer().admits(&good).unwrap();
+        let refused = |change: fn(&mut Accept)| {
+            let mut bad = good.clone();
+            change(&mut bad);
+            offer().admits(&bad).unwrap_err().kind
+        };
+        assert_eq!(refused(|a| a.terms.model = Hex32([9; 32])), RefusalKind::Mismatch);
+        assert_eq!(refused(|a| a.terms.outline = Hex32([9; 32])), RefusalKind::Mismatch);
+        assert_eq!(refused(|a| a.bucket = 1024), RefusalKind::Tokens);
+        assert_eq!(refused(|a| a.bucket = 200), RefusalKind::Tokens);
+        assert_eq!(refused(|a| a.reveal = RevealChoice::Logits), RefusalKind::NotOffered);
+        assert_eq!(refused(|a| a.provider = Provider::Dealer), RefusalKind::NotOffered);
+        assert_eq!(refused(|a| a.verify = true), RefusalKind::NotOffered);
+    }
+
+    #[test]
+    fn unknown_fields_are_refused() {
+        let text = serde_json::to_string(&offer()).unwrap();
+        assert_eq!(serde_json::from_str::<Offer>(&text).unwrap(), offer());
+        let more = text.replacen('{', "{\"extra\":1,", 1);
+        assert!(serde_json::from_str::<Offer>(&more).is_err());
+    }
+
+    #[test]
+    fn a_refusal_is_cleaned_before_it_is_shown() {
+        let hostile = Refusal { kind: RefusalKind::Busy, message: "\u{1b}[2Jgone\n".repeat(1000) };
+        let SessionError::Refused { message, .. } = Reply::<()>::Refused(hostile).granted().unwrap_err() else {
+            unreachable!("a refusal is an error of its own")
+        };
+        assert!(message.len() <= 500 && !message.contains('\u{1b}') && !message.contains('\n'));
+    }
+
+    #[test]
+    fn prepared_sessions_have_names_of_their_own() {
+        let batch = Batch { terms: offer().terms, bucket: 128, reveal: RevealChoice::Label, count: 2 };
+        let nonces = [Hex32([4; 32]), Hex32([5; 32])];
+        let id = |b: &Batch, n, i| prepared_id(b, n, i);
+        let first = id(&batch, nonces, 0);
+        let mut other_model = batch.clone();
+        other_model.terms.model = Hex32([6; 32]);
+        for other in [
+            id(&batch, nonces, 1),
+            id(&batch, [nonces[1], nonces[0]], 0),
+            id(&Batch { bucket: 256, ..batch.clone() }, nonces, 0),
+            id(&Batch { reveal: RevealChoice::Logits, ..batch.clone() }, nonces, 0),
+            id(&other_model, nonces, 0),
+        ] {
+            assert_ne!(first, other);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Messages of the handshake: JSON with a size limit, absorbed into a running hash.
+//!
+//! A message is two frames, its length (4 bytes) and its text. Both ends hash every message in the order of the wire; at the
+//! end they compare the hashes ([`Talk::compare`]), so that two ends which read the handshake differently stop.
+
+use fesc_net::Channel;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::error::{Result, SessionError};
+use super::tag;
+
+/// No message of the handshake is longer.
+pub const MAX_MESSAGE: u64 = 64 * 1024;
+
+/// A handshake under way.
+pub struct Talk {
+    transcript: Sha256,
+}
+
+impl Default for Talk {
+    /// Nothing said yet.
+    fn default() -> Self {
+        Self { transcript: Sha256::new_with_prefix(b"fesc session transcript 1\0") }
+    }
+}
+
+impl Talk {
+    fn absorb(&mut self, bytes: &[u8]) {
+        self.transcript.update((bytes.len() as u64).to_le_bytes());
+        self.transcript.update(bytes);
+    }
+
+    /// Sends a message.
+    pub fn tell<T: Serialize>(&mut self, channel: &mut Channel, what: &'static str, message: &T) -> Result<()> {
+        let malformed = |e: serde_json::Error| SessionError::Malformed { what, problem: e.to_string() };
+        let bytes = serde_json::to_vec(message).map_err(malformed)?;
+        self.absorb(&bytes);
+        channel.send(tag::LENGTH, (bytes.len() as u32).to_le_bytes().to_vec())?;
+        Ok(channel.send(tag::MESSAGE, bytes)?)
+    }
+
+    /// Receives a message as JSON of any form.
+    pub fn hear_any(&mut self, channel: &mut Channel, what: &'static str) -> Result<Value> {
+        let length = channel.recv(tag::LENGTH, 4)?;
+        let length = length.first_chunk::<4>().map_or(0, |b| u32::from_le_bytes(*b));
+        if u64::from(length) > MAX_MESSAGE {
+            return Err(SessionError::TooLarge { what, value: length.into(), limit: MAX_MESSAGE });
+        }
+        let bytes = channel.recv(tag::MESSAGE, length as usize)?;
+        self.absorb(&bytes);
+        serde_json::from_slice(&bytes).map_err(|e| SessionError::Malformed { what, problem: e.to_string() })
+    }
+
+    /// Receives a message of a known form.
+    pub fn hear<T: DeserializeOwned>(&mut self, channel: &mut Channel, what: &'static str) -> Result<T> {
+        parse(self.hear_any(channel, what)?, what)
+    }
+
+    /// The hash of all that was said.
+    pub fn digest(&self) -> [u8; 32] {
+        self.transcript.clone().finalize().into()
+    }
+
+    /// Exchanges the hashes of all that was said and refuses a peer that has another one. One round.
+    pub fn compare(&self, channel: &mut Channel) -> Result<[u8; 32]> {
+        let ours = self.digest();
+        let theirs = channel.exchange(tag::TRANSCRIPT, ours.to_vec(), ours.len())?;
+        if theirs != ours {
+            return Err(SessionError::Transcript);
+        }
+        Ok(ours)
+    }
+}
+
+/// JSON of a known form.
+pub fn parse<T: DeserializeOwned>(value: Value, what: &'static str) -> Result<T> {
+    serde_json::from_value(value).map_err(|e| SessionError::Malformed { what, problem: e.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn pair() -> (Channel, Channel) {
+        Channel::memory_pair()
+    }
+
+    #[test]
+    fn both_ends_hash_what_was_said() {
+        let (mut a, mut b) = pair();
+        let (mut here, mut there) = (Talk::default(), Talk::default());
+        here.tell(&mut a, "word", &vec![1, 2, 3]).unwrap();
+        let heard: Vec<u8> = there.hear(&mut b, "word").unwrap();
+        assert_eq!(heard, [1, 2, 3]);
+        there.tell(&mut b, "answer", &"yes").unwrap();
+        let heard: String = here.hear(&mut a, "answer").unwrap();
+        assert_eq!(heard, "yes");
+        let far = std::thread::spawn(move || there.compare(&mut b).unwrap());
+        assert_eq!(here.compare(&mut a).unwrap(), far.join().unwrap());
+    }
+
+    #[test]
+    fn another_handshake_is_refused() {
+        let (mut a, mut b) = pair();
+        let (mut here, there) = (Talk::default(), Talk::default());
+        here.tell(&mut a, "word", &1).unwrap();
+        b.recv(tag::LENGTH, 4).unwrap();
+        b.recv(tag::MESSAGE, 1).unwrap();
+        let far = std::thread::spawn(move || there.compare(&mut b));
+        assert!(matches!(here.compare(&mut a), Err(SessionError::Transcript)));
+        assert!(matches!(far.join().unwrap(), Err(SessionError::Transcript)));
+    }
+
+    #[test]
+    fn hostile_messages_are_refused_before_memory_is_reserved() {
+        let (mut a, mut b) = pair();
+        a.send(tag::LENGTH, u32::MAX.to_le_bytes().to_vec()).unwrap();
+        let refused = Talk::default().hear_any(&mut b, "offer");
+        assert!(matches!(refused, Err(SessionError::TooLarge { what: "offer", .. })));
+        for text in ["", "{", "\"\\ud800\"", &"[".repeat(5000), "nul"] {
+            let (mut a, mut b) = pair();
+            a.send(tag::LENGTH, (text.len() as u32).to_le_bytes().to_vec()).unwrap();
+            a.send(tag::MESSAGE, text.as_bytes().to_vec()).unwrap();
+            let refused = Talk::default().hear_any(&mut b, "offer");
+            assert!(matches!(refused, Err(SessionError::Malformed { what: "offer", .. })), "{text}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Sessions: a client with a document and a server with a model, from the first byte to the answer.
+//!
+//! Where to look:
+//! - [`handshake`]: what the two ends say first, and what each checks; [`message`]: how it travels and is hashed;
+//! - [`public`]: the model's public part and its id; [`download`], [`cache`]: how it reaches the client and stays there;
+//! - [`bucket`]: what the server may know of a document's length;
+//! - [`source`]: where correlations come from: inline, ahead, a dealer, a store;
+//! - [`client`]: one visit of a client; [`server`]: many clients at once, within limits; [`dealer`]: the third process.
+//!
+//! | phase | what |
+//! |---|---|
+//! | `setup` | handshake, public part, base transfers and keys |
+//! | `offline` | making correlations |
+//! | `online` | the protocol on the document |
+//!
+//! What the server learns of a document: its length bucket, what the client chose to learn, when it came. What the client
+//! learns of a model: its outline, and the label or the floored logits. Every error ends the session; nothing is retried inside.
+//!
+//! Not guaranteed: anything against a party that leaves the protocol; that a client cannot keep a session busy up to its time limit.
+
+pub mod bucket;
+pub mod cache;
+pub mod client;
+mod core;
+pub mod dealer;
+pub mod download;
+mod error;
+pub mod handshake;
+mod hex;
+pub mod message;
+pub mod public;
+mod record;
+mod report;
+pub mod server;
+pub mod source;
+
+use fesc_net::Channel;
+use fesc_ring::Prg;
+use sha2::{Digest, Sha256};
+
+pub use error::{RefusalKind, Result, SessionError};
+pub use hex::Hex32;
+pub use record::Stream;
+pub use report::{Doing, Progress, Report, Silent, Spent, side};
+
+/// Names of the phases in a channel's counts.
+pub mod phase {
+    /// Handshake, public part, base transfers and keys.
+    pub const SETUP: &str = "setup";
+    /// Making correlations.
+    pub const OFFLINE: &str = "offline";
+    /// The protocol on the document.
+    pub const ONLINE: &str = "online";
+    /// Giving shares away for a check of the program.
+    pub const VERIFY: &str = "verify";
+}
+
+/// Message tags, 0x0680 and up.
+mod tag {
+    use fesc_net::Tag;
+    /// Length of a message of the handshake.
+    pub const LENGTH: Tag = Tag(0x0680);
+    /// A message of the handshake.
+    pub const MESSAGE: Tag = Tag(0x0681);
+    /// Hash of the handshake.
+    pub const TRANSCRIPT: Tag = Tag(0x0682);
+    /// A piece of the public part.
+    pub const CHUNK: Tag = Tag(0x0683);
+    /// A window of pieces was taken.
+    pub const TAKEN: Tag = Tag(0x0684);
+    /// A store is whole on this side.
+    pub const STORED: Tag = Tag(0x0685);
+    /// A share of hidden values, given away for a check.
+    pub const SHARE: Tag = Tag(0x0686);
+}
+
+/// What both ends put into the hello: that they speak sessions of this version.
+pub fn hello() -> [u8; 32] {
+    Sha256::digest(b"fesc session 1").into()
+}
+
+/// 32 fresh bytes.
+fn nonce(prg: &mut Prg) -> Hex32 {
+    let mut bytes = [0; 32];
+    prg.fill_bytes(&mut bytes);
+    Hex32(bytes)
+}
+
+/// Tells the peer that this side has a whole store, and hears the same.
+fn stored(channel: &mut Channel, id: Hex32) -> Result<()> {
+    let theirs = channel.exchange(tag::STORED, id.0.to_vec(), 32)?;
+    if theirs != id.0 {
+        let theirs = theirs.iter().take(4).map(|b| format!("{b:02x}")).collect();
+        return Err(SessionError::Mismatch { what: "the store's session", ours: id.to_string(), theirs });
+    }
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! One client, from its first message to its last.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fesc_mpc::{Party, Role};
+use fesc_net::{Channel, Pending};
+use fesc_ring::Prg;
+
+use super::{Event, Server};
+use crate::session::client::Making;
+use crate::session::core;
+use crate::session::dealer;
+use crate::session::download::Upload;
+use crate::session::error::{RefusalKind, Result, SessionError, at};
+use crate::session::handshake::{
+    Accept, Batch, Granted, Greeting, Offer, Provider, Purpose, Refusal, Reply, Step, VERSION,
+};
+use crate::session::hex::Hex32;
+use crate::session::message::{Talk, parse};
+use crate::session::record::Recorder;
+use crate::session::report::{Doing, Progress, Report, Times};
+use crate::session::source::shelf::Note;
+use crate::session::source::{self, Source, Timed};
+use crate::session::{hello, nonce, phase};
+
+/// How long a session waits for its second connection.
+const JOINING: Duration = Duration::from_secs(30);
+
+/// The public part is sent at most this often in one visit: a client needs it once.
+const MOST_SETUPS: u32 = 2;
+
+/// Serves one connection. `None`: it was no session of its own.
+pub(super) fn attend(server: &Server, number: u64, pending: Pending, mut prg: Prg) -> Result<Option<Report>> {
+    let start = Instant::now();
+    let mut channel = pending.establish(&hello())?;
+    channel.phase(phase::SETUP);
+    let mut talk = Talk::default();
+    let greeting = talk.hear_any(&mut channel, "greeting")?;
+    // The version comes first: a later one may change all the rest.
+    let theirs = greeting.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    if theirs != VERSION {
+        let message = format!("version {theirs} of sessions; this server speaks {VERSION}, update the older one");
+        refuse::<Offer>(&mut talk, &mut channel, RefusalKind::Mismatch, message)?;
+        return Err(SessionError::Version { ours: VERSION, theirs });
+    }
+    let greeting: Greeting = parse(greeting, "greeting")?;
+    if let Purpose::Join(token) = greeting.purpose {
+        // A connection that nobody awaits is closed without a word.
+        drop(server.seats.join(token, channel));
+        return Ok(None);
+    }
+    if !server.seats.sit(number, channel.hangup()?) {
+        let (kind, message) = if server.seats.closed() {
+            (RefusalKind::Stopping, "this server is about to stop".to_string())
+        } else {
+            let limit = server.options.limits.sessions;
+            (RefusalKind::Busy, format!("this server is busy: it takes {limit} sessions at once; try again later"))
+        };
+        refuse::<Offer>(&mut talk, &mut channel, kind, message.clone())?;
+        return Err(SessionError::Refused { kind, message });
+    }
+    let offer = server.offer(nonce(&mut prg));
+    talk.tell(&mut channel, "offer", &Reply::Ok(offer.clone()))?;
+    let visit = Visit { server, number, talk, channel, offer, theirs: greeting.nonce, start };
+    visit.serve(&mut prg).map(Some)
+}
+
+fn refuse<T: serde::Serialize>(
+    talk: &mut Talk,
+    channel: &mut Channel,
+    kind: RefusalKind,
+    message: String,
+) -> Result<()> {
+    talk.tell(channel, "refusal", &Reply::<T>::Refused(Refusal { kind, message }))
+}
+
+/// Tells the audience.
+struct Teller<'a>(&'a Server, u64);
+
+impl Progress for Teller<'_> {
+    fn doing(&mut self, doing: Doing<'_>) {
+        self.0.audience.event(self.1, Event::Doing(doing));
+    }
+}
+
+struct Visit<'a> {
+    server: &'a Server,
+    number: u64,
+    talk: Talk,
+    channel: Channel,
+    offer: Offer,
+    /// The client's nonce.
+    theirs: Hex32,
+    start: Instant,
+}
+
+impl Visit<'_> {
+    fn serve(mut self, prg: &mut Prg) -> Result<Report> {
+        let mut setups = 0;
+        loop {
+            match self.talk.hear::<Step>(&mut self.channel, "step")? {
+                Step::Setup if setups < MOST_SETUPS => {
+                    setups += 1;
+                    self.setup()?;
+                }
+                Step::Setup => {
+                    let problem = "it asks for the public part again and again".into();
+                    return Err(SessionError::Malformed { what: "step", problem });
+                }
+                Step::Run(accept) => return self.run(&accept, prg),
+                Step::Prepare(batch) => return self.prepare(&batch, prg),
+            }
+        }
+    }
+
+    fn teller(&self) -> Teller<'_> {
+        Teller(self.server, self.number)
+    }
+
+    fn setup(&mut self) -> Result<()> {
+        let hosted = &self.server.hosted;
+        self.teller().doing(Doing::Setup(hosted.bytes));
+        let mut upload = Upload::new(&mut self.channel, hosted.bytes);
+        hosted.write(&mut upload)?;
+        upload.finish().map_err(at("public part of a model".as_ref()))
+    }
+
+    /// Refuses what must be refused, else grants it and compares the handshakes.
+    fn answer(&mut self, checked: Result<(), Refusal>, token: Option<Hex32>) -> Result<[u8; 32]> {
+        if let Err(refusal) = checked {
+            self.talk.tell(&mut self.channel, "answer", &Reply::<Granted>::Refused(refusal.clone()))?;
+            return Err(SessionError::Refused { kind: refusal.kind, message: refusal.message });
+        }
+        self.talk.tell(&mut self.channel, "answer", &Reply::Ok(Granted { token }))?;
+        self.talk.compare(&mut self.channel)
+    }
+
+    fn note(&self, accept: &Accept) -> Note {
+        Note { model: self.server.hosted.id, bucket: accept.bucket, reveal: accept.reveal, peer: None }
+    }
+
+    fn run(mut self, accept: &Accept, prg: &mut Prg) -> Result<Report> {
+        let Self { server, number, .. } = self;
+        let mut checked = self.offer.admits(accept);
+        if let (Ok(()), Provider::Prepared(id), Some(shelf)) = (&checked, accept.provider, &server.shelf)
+            && !shelf.has(id, &self.note(accept))
+        {
+            let message = "there are no such correlations here, or they were made for something else".to_string();
+            checked = Err(Refusal { kind: RefusalKind::Prepared, message });
+        }
+        let token = (accept.provider == Provider::Ahead).then(|| nonce(prg));
+        // Awaited before the client knows the token: it may come at once.
+        let awaited = token.filter(|_| checked.is_ok()).map(|t| server.seats.expect(t));
+        let transcript = self.answer(checked, token)?;
+        server.audience.event(number, Event::Granted(accept.bucket, accept.reveal, accept.provider));
+        let table = server.terms.embedding;
+        let flow = Arc::new(core::flow(&server.hosted.outline, accept.bucket, accept.reveal.into(), table)?);
+        self.teller().doing(Doing::Correlations);
+        let limit = server.options.limits.queue_bytes;
+        let mut source: Source = match (accept.provider, awaited) {
+            (Provider::Ahead, Some(awaited)) => {
+                let second = awaited.wait(JOINING).ok_or(SessionError::NoSecondConnection(JOINING))?;
+                server.seats.line(number, second.hangup()?);
+                source::ahead(Role::P1, second, Arc::clone(&flow), limit, prg)?
+            }
+            (Provider::Dealer, _) => {
+                let dial = server.options.dealer.as_ref().ok_or_else(|| nobody("dealer"))?;
+                let third = dealer::reach(dial, Role::P1, &transcript)?;
+                server.seats.line(number, third.hangup()?);
+                source::dealer(Role::P1, third, Arc::clone(&flow), limit)?
+            }
+            (Provider::Prepared(id), _) => {
+                let shelf = server.shelf.as_ref().ok_or_else(|| nobody("store"))?;
+                let burnt = shelf.burn(id, Role::P1, &self.note(accept))?;
+                source::prepared(burnt, &mut self.channel)?
+            }
+            (Provider::Inline | Provider::Ahead, _) => source::inline(Role::P1, &mut self.channel, prg)?,
+        };
+        let (timed, clock) = Timed::new(source.take());
+        let setup = self.start.elapsed().as_secs_f64();
+        let run = Instant::now();
+        let mut teller = Teller(server, number);
+        let mut party = Party::new(Role::P1, self.channel, Box::new(timed));
+        party.channel().phase(phase::ONLINE);
+        let mut record = Recorder::new(&mut teller, accept.verify && server.options.insecure_verify);
+        let ended = core::server(&mut party, &flow, &server.hosted.setup, &mut record);
+        source.explain(ended)?;
+        let times = Times { setup, run: run.elapsed().as_secs_f64(), waited: clock.seconds(), ..Times::default() };
+        record.give_away(party.channel())?;
+        let generated = source.finish()?;
+        let times = Times { total: self.start.elapsed().as_secs_f64(), ..times };
+        Ok(Report::new(party.channel().stats(), generated.as_ref(), times))
+    }
+
+    fn prepare(mut self, batch: &Batch, prg: &mut Prg) -> Result<Report> {
+        let Self { server, number, .. } = self;
+        let mut checked = self.offer.admits_batch(batch);
+        let (Some(shelf), Ok(())) = (&server.shelf, &checked) else {
+            let nothing =
+                Refusal { kind: RefusalKind::NotOffered, message: "this server keeps no correlations".into() };
+            return Err(self.answer(checked.and(Err(nothing)), None).err().unwrap_or_else(|| nobody("store")));
+        };
+        let (kept, limit) = (shelf.ids()?.len(), server.options.limits.prepared);
+        if kept + batch.count as usize > limit {
+            let message = format!("{kept} prepared sessions wait here already, {limit} are kept at most");
+            checked = Err(Refusal { kind: RefusalKind::Prepared, message });
+        }
+        self.answer(checked, None)?;
+        let table = server.terms.embedding;
+        let flow = core::flow(&server.hosted.outline, batch.bucket, batch.reveal.into(), table)?;
+        let note = Note { model: server.hosted.id, bucket: batch.bucket, reveal: batch.reveal, peer: None };
+        let nonces = [self.theirs, self.offer.nonce];
+        let making = Making { role: Role::P1, flow: &flow, batch, nonces, note: &note };
+        let (_, seconds) = making.run(&mut self.channel, shelf, prg, &mut Teller(server, number))?;
+        let total = self.start.elapsed().as_secs_f64();
+        let times = Times { setup: total - seconds, run: seconds, waited: seconds, total, ..Times::default() };
+        Ok(Report::new(self.channel.stats(), None, times))
+    }
+}
+
+/// What the offer has already ruled out.
+fn nobody(what: &str) -> SessionError {
+    SessionError::Malformed { what: "step", problem: format!("it asks for a {what} that is not offered") }
+}

@@ -1,0 +1,194 @@
+//! The server: a thread for each client, limits on all of them together.
+//!
+//! | limit | what happens beyond it |
+//! |---|---|
+//! | sessions at once | the client is told that the server is busy |
+//! | connections at once | the connection is closed |
+//! | tokens of a run | the client is told before it sends anything |
+//! | time of a session | the session's connections are cut |
+//! | idle time | the channel's own limits ([`fesc_net::Config`]) |
+//! | stores of prepared correlations | the client is told |
+//!
+//! A fault, even a panic, in one client's thread ends that session and nothing else.
+
+mod attend;
+mod seats;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use fesc_net::{Listener, Pending};
+use fesc_ring::Prg;
+use fesc_rlwe::Params;
+
+use super::client::Dial;
+use super::error::{Result, SessionError};
+use super::handshake::{Offer, PLAN, Provider, RevealChoice, Rlwe, Terms, VERSION};
+use super::hex::Hex32;
+use super::public::Hosted;
+use super::report::{Doing, Report};
+use super::source::shelf::Shelf;
+use seats::Seats;
+
+/// How often the listener looks at its clock.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Limits on all clients together.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Sessions at once.
+    pub sessions: usize,
+    /// Tokens of a run.
+    pub tokens: usize,
+    /// Time of a session.
+    pub time: Duration,
+    /// Stores of prepared correlations that may wait for their use.
+    pub prepared: usize,
+    /// Bytes of correlations that a session keeps ahead.
+    pub queue_bytes: usize,
+    /// How long sessions may go on after the server was told to stop.
+    pub grace: Duration,
+}
+
+/// What a server does besides its limits.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Limits.
+    pub limits: Limits,
+    /// What clients may learn.
+    pub reveals: Vec<RevealChoice>,
+    /// Where prepared correlations are kept, if they are.
+    pub store: Option<PathBuf>,
+    /// The dealer that this server trusts, if any.
+    pub dealer: Option<Dial>,
+    /// Give shares of hidden values to clients that ask: for checks of the program, never for service.
+    pub insecure_verify: bool,
+}
+
+/// What happens in a session.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// It was granted: tokens, what the client learns, where correlations come from.
+    Granted(usize, RevealChoice, Provider),
+    /// It does this now.
+    Doing(Doing<'a>),
+    /// It is over; what it cost.
+    Done(Report),
+    /// It failed.
+    Failed(&'a SessionError),
+}
+
+/// Who is told what happens. Called from the threads of all clients.
+pub trait Audience: Send + Sync {
+    /// In session `number` this happened.
+    fn event(&self, number: u64, event: Event<'_>);
+}
+
+/// A server.
+pub struct Server {
+    hosted: Hosted,
+    options: Options,
+    terms: Terms,
+    seats: Seats,
+    shelf: Option<Shelf>,
+    numbers: AtomicU64,
+    audience: Box<dyn Audience>,
+}
+
+impl Server {
+    /// A server of one model. Stores that an earlier process left half-made or used are deleted.
+    pub fn new(hosted: Hosted, options: Options, audience: Box<dyn Audience>) -> Result<Self> {
+        let params = Params::linear().map_err(SessionError::Weak)?;
+        let terms = Terms {
+            model: hosted.id,
+            plan: PLAN.into(),
+            outline: hosted.outline_digest,
+            rlwe: Rlwe { degree: params.degree(), log_q: params.ring().bits() },
+            embedding: hosted.setup.embedding(),
+        };
+        let shelf = options.store.as_deref().map(Shelf::open).transpose()?;
+        shelf.as_ref().map_or(Ok(()), Shelf::sweep)?;
+        let seats = Seats::new(options.limits.sessions, options.limits.time);
+        Ok(Self { hosted, options, terms, seats, shelf, numbers: AtomicU64::new(0), audience })
+    }
+
+    /// The model id.
+    pub fn model(&self) -> Hex32 {
+        self.hosted.id
+    }
+
+    fn offer(&self, nonce: Hex32) -> Offer {
+        let mut providers = vec!["ahead".to_string(), "inline".to_string()];
+        providers.extend(self.options.dealer.as_ref().map(|_| "dealer".to_string()));
+        providers.extend(self.shelf.as_ref().map(|_| "prepared".to_string()));
+        Offer {
+            version: VERSION,
+            nonce,
+            terms: self.terms.clone(),
+            setup_bytes: self.hosted.bytes,
+            max_tokens: self.options.limits.tokens,
+            reveals: self.options.reveals.clone(),
+            providers,
+            insecure_verify: self.options.insecure_verify,
+        }
+    }
+
+    /// Serves until `stop` is set, then lets sessions go on for the grace of the limits.
+    pub fn run(self: &Arc<Self>, listener: &Listener, prg: &mut Prg, stop: &AtomicBool) -> Result<()> {
+        while !stop.load(Ordering::Relaxed) {
+            self.seats.expire();
+            let Some(pending) = listener.accept_within(LOOK)? else { continue };
+            let Some(place) = self.seats.enter() else {
+                // Dropping it closes the connection: there are too many to talk to each.
+                continue;
+            };
+            let (server, prg) = (Arc::clone(self), prg.fork());
+            let spawned = std::thread::Builder::new().name("client".into()).spawn(move || {
+                server.one(pending, prg);
+                drop(place);
+            });
+            if let Err(e) = spawned {
+                let error = SessionError::Died(format!("no thread for a client: {e}"));
+                self.audience.event(0, Event::Failed(&error));
+            }
+        }
+        self.seats.close();
+        let until = Instant::now() + self.options.limits.grace;
+        while !self.seats.empty() && Instant::now() < until {
+            self.seats.expire();
+            std::thread::sleep(LOOK);
+        }
+        self.seats.cut_all();
+        // Cut channels end their threads at the next message.
+        let until = Instant::now() + self.options.limits.grace.max(Duration::from_secs(5));
+        while !self.seats.empty() && Instant::now() < until {
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// One client's thread.
+    fn one(&self, pending: Pending, prg: Prg) {
+        let number = 1 + self.numbers.fetch_add(1, Ordering::Relaxed);
+        let ended = catch_unwind(AssertUnwindSafe(|| attend::attend(self, number, pending, prg)));
+        let result = ended.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+            Err(SessionError::Died(text.into()))
+        });
+        let over_time = self.seats.was_cut(number);
+        self.seats.leave(number);
+        match result {
+            Ok(None) => {}
+            Ok(Some(report)) => self.audience.event(number, Event::Done(report)),
+            Err(_) if over_time => {
+                let error = SessionError::TimeLimit(self.options.limits.time);
+                self.audience.event(number, Event::Failed(&error));
+            }
+            Err(error) => self.audience.event(number, Event::Failed(&error)),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Correlations made ahead of the online party, by a thread with a channel of its own.
+//!
+//! The thread makes the demand of a run in order and puts it into a queue that is bounded in bytes; the online party takes
+//! from the other end. Both parties make the same correlations in the same order and use them in the same order, so a full queue
+//! only ever waits for its own party's use, which needs nothing that is not yet in the queue: no circle.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use fesc_mpc::correlation::Material;
+use fesc_mpc::provider::Correlations;
+use fesc_mpc::{MpcError, Request, Role};
+use fesc_net::{Channel, Hangup, Stats};
+
+use super::size::half_bytes;
+use crate::session::core::Flow;
+use crate::session::error::{Result, SessionError};
+
+struct Made {
+    request: Request,
+    half: Material,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct State {
+    ready: VecDeque<Made>,
+    bytes: usize,
+    /// The maker is done, or has failed.
+    ended: bool,
+    /// The taker is gone.
+    closed: bool,
+    taken: u64,
+}
+
+/// The queue between maker and taker.
+struct Between {
+    state: Mutex<State>,
+    changed: Condvar,
+    limit: usize,
+}
+
+impl Between {
+    // Nothing that can panic runs under the lock, so a poisoned state is a valid one.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// False when the taker is gone. One correlation always fits into an empty queue.
+    fn put(&self, made: Made) -> bool {
+        let mut state = self.lock();
+        while !state.closed && !state.ready.is_empty() && state.bytes.saturating_add(made.bytes) > self.limit {
+            state = self.wait(state);
+        }
+        if state.closed {
+            return false;
+        }
+        state.bytes = state.bytes.saturating_add(made.bytes);
+        state.ready.push_back(made);
+        drop(state);
+        self.changed.notify_all();
+        true
+    }
+
+    fn end(&self) {
+        self.lock().ended = true;
+        self.changed.notify_all();
+    }
+
+    fn close(&self) {
+        let unused = {
+            let mut state = self.lock();
+            state.closed = true;
+            state.bytes = 0;
+            std::mem::take(&mut state.ready)
+        };
+        // Wiped outside the lock: it may be a gigabyte.
+        drop(unused);
+        self.changed.notify_all();
+    }
+}
+
+/// The taking end, for a party.
+pub struct Ahead {
+    between: Arc<Between>,
+}
+
+impl Correlations for Ahead {
+    fn take(&mut self, _channel: &mut Channel, request: &Request) -> std::result::Result<Material, MpcError> {
+        let mut state = self.between.lock();
+        loop {
+            if let Some(made) = state.ready.pop_front() {
+                state.bytes -= made.bytes;
+                let index = state.taken;
+                state.taken += 1;
+                drop(state);
+                self.between.changed.notify_all();
+                if made.request != *request {
+                    let (found, wanted) = (made.request.to_string(), request.to_string());
+                    return Err(MpcError::WrongCorrelation { index, found, wanted });
+                }
+                return Ok(made.half);
+            }
+            if state.ended {
+                return Err(MpcError::Exhausted { prepared: state.taken });
+            }
+            state = self.between.wait(state);
+        }
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.between.close();
+    }
+}
+
+/// What the maker did.
+#[derive(Debug, Clone, Default)]
+pub struct Generated {
+    /// Time spent making, without waiting for room.
+    pub seconds: f64,
+    /// Time until it could begin: base transfers, keys.
+    pub setup_seconds: f64,
+    /// Counts of its channel.
+    pub stats: Stats,
+}
+
+/// The maker's thread. Dropping it ends it.
+pub struct Maker {
+    between: Arc<Between>,
+    hangup: Hangup,
+    thread: Option<JoinHandle<Result<Generated>>>,
+}
+
+/// A source over a channel of its own.
+pub trait Generator: Send {
+    /// What it sends from now on is generation, no longer set-up.
+    fn begin(&mut self);
+    /// Counts of its channel.
+    fn stats(&self) -> Stats;
+    /// Makes one correlation.
+    fn make(&mut self, request: &Request) -> std::result::Result<Material, MpcError>;
+}
+
+/// Starts a thread that first sets a generator up with `set_up` and then makes the demand of `flow`, holding at most `limit` bytes.
+pub fn start<G: Generator + 'static>(
+    role: Role,
+    flow: Arc<Flow>,
+    limit: usize,
+    hangup: Hangup,
+    set_up: impl FnOnce() -> Result<G> + Send + 'static,
+) -> Result<(Ahead, Maker)> {
+    let between = Arc::new(Between { state: Mutex::default(), changed: Condvar::new(), limit });
+    let queue = Arc::clone(&between);
+    let work = move || {
+        // However the thread ends, the taker must hear of it.
+        let queue = EndOnDrop(queue);
+        make(role, &flow, &queue.0, set_up)
+    };
+    let spawned = std::thread::Builder::new().name("correlations".into()).spawn(work);
+    let thread = spawned.map_err(|e| SessionError::Died(e.to_string()))?;
+    Ok((Ahead { between: Arc::clone(&between) }, Maker { between, hangup, thread: Some(thread) }))
+}
+
+struct EndOnDrop(Arc<Between>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+fn make<G: Generator>(
+    role: Role,
+    flow: &Flow,
+    queue: &Between,
+    set_up: impl FnOnce() -> Result<G>,
+) -> Result<Generated> {
+    let start = Instant::now();
+    let mut generator = set_up()?;
+    let setup_seconds = start.elapsed().as_secs_f64();
+    generator.begin();
+    let mut seconds = 0.0;
+    for request in flow.demand() {
+        let request = request?;
+        let start = Instant::now();
+        let half = generator.make(&request)?;
+        seconds += start.elapsed().as_secs_f64();
+        let bytes = half_bytes(&request, role);
+        if !queue.put(Made { request, half, bytes }) {
+            break;
+        }
+    }
+    Ok(Generated { seconds, setup_seconds, stats: generator.stats() })
+}
+
+impl Maker {
+    /// Waits for the end of the thread, after the online party has used everything.
+    pub fn finish(mut self) -> Result<Generated> {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(made)) => made,
+            _ => Err(SessionError::Died("the generator of correlations".into())),
+        }
+    }
+}
+
+impl Drop for Maker {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.between.close();
+            self.hangup.now();
+            // Its error is not wanted any more: the session has one of its own.
+            let _ = thread.join();
+        }
+    }
+}

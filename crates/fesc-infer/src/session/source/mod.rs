@@ -1,0 +1,156 @@
+//! Where the correlations of a session come from.
+//!
+//! | provider | made by | where | when |
+//! |---|---|---|---|
+//! | inline | the two parties | on the session's own channel | at the moment of use |
+//! | ahead | the two parties | on a second channel, by a thread on each side | while the protocol runs ([`ahead`]) |
+//! | dealer | a third process | on a channel to it, by a thread on each side | while the protocol runs |
+//! | prepared | the two parties | on disk | before ([`shelf`]) |
+
+pub mod ahead;
+pub mod shelf;
+mod size;
+mod timed;
+
+use std::sync::Arc;
+
+use fesc_mpc::correlation::Material;
+use fesc_mpc::provider::{Correlations, Dealer, Prepared, TwoParty};
+use fesc_mpc::{MpcError, Request, Role};
+use fesc_net::{Channel, Stats};
+use fesc_ot::CotKind;
+use fesc_ring::Prg;
+
+use super::core::Flow;
+use super::error::{Result, SessionError};
+use super::phase;
+use ahead::{Generated, Generator, Maker};
+use shelf::Burnt;
+pub use timed::{Clock, Timed};
+
+/// The two parties' generator: oblivious transfer, and RLWE for products.
+pub fn two_party(role: Role, channel: &mut Channel, prg: &mut Prg) -> Result<TwoParty> {
+    Ok(TwoParty::setup(role, channel, CotKind::Silent, prg.fork())?)
+}
+
+/// A source, with what must be kept or read until the run is over.
+pub struct Source {
+    correlations: Option<Box<dyn Correlations + Send>>,
+    maker: Option<Maker>,
+    /// The store behind it, if there is one; deleted when dropped.
+    burnt: Option<std::path::PathBuf>,
+}
+
+impl Source {
+    /// The part for the party. Empty when taken twice.
+    pub fn take(&mut self) -> Box<dyn Correlations + Send> {
+        self.correlations.take().unwrap_or_else(|| Box::new(fesc_mpc::provider::Queue::default()))
+    }
+
+    /// A party that ran out of correlations did so because their maker failed: that is the cause to name.
+    pub fn explain<T>(&mut self, result: Result<T>) -> Result<T> {
+        let ran_out = |e: &SessionError| {
+            use crate::InferError;
+            matches!(
+                e,
+                SessionError::Mpc(MpcError::Exhausted { .. })
+                    | SessionError::Infer(InferError::Mpc(MpcError::Exhausted { .. }))
+            )
+        };
+        match result {
+            Err(e) if ran_out(&e) => match self.maker.take().map(Maker::finish) {
+                Some(Err(cause)) => Err(cause),
+                _ => Err(e),
+            },
+            other => other,
+        }
+    }
+
+    /// Waits for the maker, after a run, and says what it did.
+    pub fn finish(mut self) -> Result<Option<Generated>> {
+        self.maker.take().map(Maker::finish).transpose()
+    }
+}
+
+/// On the session's own channel. Sets up now.
+pub fn inline(role: Role, channel: &mut Channel, prg: &mut Prg) -> Result<Source> {
+    let maker = two_party(role, channel, prg)?;
+    Ok(Source { correlations: Some(Box::new(maker)), maker: None, burnt: None })
+}
+
+/// On a second channel, by a thread.
+pub fn ahead(role: Role, channel: Channel, flow: Arc<Flow>, limit: usize, prg: &mut Prg) -> Result<Source> {
+    let (hangup, mut prg) = (channel.hangup()?, prg.fork());
+    let set_up = move || {
+        let mut channel = channel;
+        channel.phase(phase::SETUP);
+        let maker = two_party(role, &mut channel, &mut prg)?;
+        Ok(Pair { maker, channel })
+    };
+    let (correlations, maker) = ahead::start(role, flow, limit, hangup, set_up)?;
+    Ok(Source { correlations: Some(Box::new(correlations)), maker: Some(maker), burnt: None })
+}
+
+/// From a third process, by a thread.
+pub fn dealer(role: Role, mut channel: Channel, flow: Arc<Flow>, limit: usize) -> Result<Source> {
+    let hangup = channel.hangup()?;
+    let set_up = move || {
+        channel.phase(phase::OFFLINE);
+        Ok(Third { dealer: Dealer::new(role, channel), nobody: Channel::memory_pair().0 })
+    };
+    let (correlations, maker) = ahead::start(role, flow, limit, hangup, set_up)?;
+    Ok(Source { correlations: Some(Box::new(correlations)), maker: Some(maker), burnt: None })
+}
+
+/// From a store that is already marked as used.
+pub fn prepared(burnt: Burnt, channel: &mut Channel) -> Result<Source> {
+    let Burnt { store, path } = burnt;
+    let correlations = Prepared::start(store, channel)?;
+    Ok(Source { correlations: Some(Box::new(correlations)), maker: None, burnt: Some(path) })
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        if let Some(path) = &self.burnt {
+            // It is marked as used already; what cannot be deleted now can still never be taken again.
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
+}
+
+struct Pair {
+    maker: TwoParty,
+    channel: Channel,
+}
+
+impl Generator for Pair {
+    fn begin(&mut self) {
+        self.channel.phase(phase::OFFLINE);
+    }
+
+    fn stats(&self) -> Stats {
+        self.channel.stats().clone()
+    }
+
+    fn make(&mut self, request: &Request) -> Result<Material, MpcError> {
+        self.maker.take(&mut self.channel, request)
+    }
+}
+
+struct Third {
+    dealer: Dealer,
+    /// A dealer's party asks for a channel to the peer and does not use it.
+    nobody: Channel,
+}
+
+impl Generator for Third {
+    fn begin(&mut self) {}
+
+    fn stats(&self) -> Stats {
+        self.dealer.channel().stats().clone()
+    }
+
+    fn make(&mut self, request: &Request) -> Result<Material, MpcError> {
+        self.dealer.take(&mut self.nobody, request)
+    }
+}
