@@ -34,6 +34,7 @@ mod flow;
 mod layer;
 pub mod pads;
 mod run;
+pub mod session;
 pub mod setup;
 pub mod stage;
 
