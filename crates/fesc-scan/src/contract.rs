@@ -1,0 +1,54 @@
+//! The scan contract (paper, appendix cross-ssm-family): a packet of factors in, the contracted output out.
+//!
+//! For every head h with its group's B and C, and every channel e of the head, over the tokens t:
+//! `H_t = exp(z_t) H_(t-1) + Delta_t x_t[e] B_t`, `y_t[e] = C_t . H_t + D x_t[e]`, and `H` begins with zero or with a carry.
+//! `z = A Delta` is not positive. A kernel may compute this in any form; what it shows is the packet, the output and its cost.
+
+use fesc_mpc::{Ledger, Party, Shared};
+
+use crate::Result;
+
+/// One party's shares of what a scan takes, one row per token. No `Debug`: shares are secrets.
+#[derive(Clone)]
+pub struct Packet {
+    /// x: rows of `inner` values, s.x bits.
+    pub x: Shared,
+    /// B: rows of `groups * state` values, s.bc bits.
+    pub b: Shared,
+    /// C: as B.
+    pub c: Shared,
+    /// Delta: rows of `heads` values, DELTA bits.
+    pub delta: Shared,
+    /// z = A Delta: rows of `heads` values, DECAY bits.
+    pub z: Shared,
+}
+
+/// The state between two segments: `state` rows of `inner` values at s.state.
+#[derive(Clone)]
+pub struct Carry {
+    /// This party's share.
+    pub state: Shared,
+}
+
+/// A kernel for one segment of fixed shape.
+pub trait Scan {
+    /// Writes the exact cost and the correlations, in the order of their use.
+    ///
+    /// # Errors
+    /// If the kernel's shape leaves the limits of a protocol.
+    fn declare(&self, ledger: &mut Ledger) -> Result<()>;
+
+    /// y at s.scanned, rows of `inner` values, and the state after the segment if the kernel was made to keep it.
+    ///
+    /// `skip` is D at s.mixed, one value per head: the server's (P1) secret, `None` at the client.
+    ///
+    /// # Errors
+    /// If a tensor does not fit the kernel's shape, or the protocol fails.
+    fn run(
+        &self,
+        party: &mut Party,
+        packet: &Packet,
+        skip: Option<&[i64]>,
+        carry: Option<&Carry>,
+    ) -> Result<(Shared, Option<Carry>)>;
+}
