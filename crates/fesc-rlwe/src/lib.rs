@@ -13,6 +13,7 @@ pub mod embedding;
 mod error;
 pub mod linear;
 mod params;
+pub mod products;
 mod public;
 pub mod slots;
 

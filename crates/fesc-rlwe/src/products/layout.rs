@@ -1,0 +1,138 @@
+//! Which entry of which tensor lies in which slot.
+//!
+//! Slots run over the sum (slowest), the batch, then left and right, the one that the upload has innermost: there the other operand, the
+//! evaluator's, is constant, which makes its multipliers cheap.
+
+use fesc_mpc::correlation::{Form, Index};
+use fesc_ring::Ring;
+
+use super::plan::{Method, Piece, Task};
+
+/// One of the two operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Left,
+    Right,
+}
+
+/// Where a product's tensors have their entries.
+pub(super) struct Places {
+    left: Index,
+    right: Index,
+    out: Index,
+}
+
+impl Places {
+    pub(super) fn new(form: &Form) -> Self {
+        Self { left: form.left_index(), right: form.right_index(), out: form.out_index() }
+    }
+}
+
+/// The slots of a piece.
+pub(super) struct Layout<'a> {
+    piece: &'a Piece,
+    places: &'a Places,
+    ring: Ring,
+}
+
+/// Which entry of an operand a slot has: its batch index, and its indices inside the split.
+pub(super) struct Entry {
+    batch: usize,
+    own: usize,
+    sum: usize,
+}
+
+/// Indices inside a ciphertext's split.
+struct Slot {
+    batch: usize,
+    left: usize,
+    right: usize,
+    sum: usize,
+}
+
+impl<'a> Layout<'a> {
+    pub(super) fn new(piece: &'a Piece, places: &'a Places, ring: Ring) -> Self {
+        Self { piece, places, ring }
+    }
+
+    /// Slots in use; the others are zero.
+    fn used(&self) -> usize {
+        let s = &self.piece.split;
+        s.batch * s.left * s.right * s.sum
+    }
+
+    fn slot(&self, i: usize) -> Slot {
+        let s = &self.piece.split;
+        let (left, right, rest) = if self.piece.method == Method::Left {
+            (i % s.left, i / s.left % s.right, i / s.left / s.right)
+        } else {
+            (i / s.right % s.left, i % s.right, i / s.right / s.left)
+        };
+        Slot { batch: rest % s.batch, left, right, sum: rest / s.batch }
+    }
+
+    fn batch(&self, task: &Task, slot: &Slot) -> Option<usize> {
+        let b = self.piece.batch.start + task.tile * self.piece.split.batch + slot.batch;
+        (b < self.piece.batch.end).then_some(b)
+    }
+
+    fn side(&self, side: Side) -> (&Index, usize) {
+        match side {
+            Side::Left => (&self.places.left, self.piece.split.left),
+            Side::Right => (&self.places.right, self.piece.split.right),
+        }
+    }
+
+    /// For every run of `run` slots in use, which entry of an operand it has.
+    pub(super) fn runs(&self, task: &Task, side: Side, run: usize) -> Vec<Option<Entry>> {
+        let entry = |r: usize| {
+            let slot = self.slot(r * run);
+            let own = if side == Side::Left { slot.left } else { slot.right };
+            self.batch(task, &slot).map(|batch| Entry { batch, own, sum: slot.sum })
+        };
+        (0..self.used().div_ceil(run)).map(entry).collect()
+    }
+
+    /// The value of an entry in part `part` of the operand's own index and part `sum` of the sum; 0 where there is none.
+    pub(super) fn value(&self, side: Side, (part, sum): (usize, usize), entry: &Option<Entry>, data: &[u64]) -> i64 {
+        let Some(entry) = entry else { return 0 };
+        let (index, step) = self.side(side);
+        let (own, s) = (part * step + entry.own, sum * self.piece.split.sum + entry.sum);
+        if own >= index.free.len() || s >= index.sum.len() {
+            return 0;
+        }
+        index.at(entry.batch, own, s).and_then(|at| data.get(at)).map_or(0, |&v| self.ring.to_signed(v))
+    }
+
+    /// The values of an operand, one for every run of `run` slots, up to the last in use.
+    pub(super) fn values(&self, task: &Task, side: Side, parts: (usize, usize), run: usize, data: &[u64]) -> Vec<i64> {
+        self.runs(task, side, run).iter().map(|entry| self.value(side, parts, entry, data)).collect()
+    }
+
+    /// Whether an operand has no entry at all in these parts: above the diagonal.
+    pub(super) fn is_zero(&self, side: Side, part: usize, sum: usize) -> bool {
+        let (index, step) = self.side(side);
+        if !index.is_lower() {
+            return false;
+        }
+        let own = part * step..index.free.len().min((part + 1) * step);
+        let s = sum * self.piece.split.sum..index.sum.len().min((sum + 1) * self.piece.split.sum);
+        !own.into_iter().any(|f| s.clone().any(|s| index.stored(f, s)))
+    }
+
+    /// Adds a share of a response to the result; that of a square, whose other cross term is the same, twice.
+    pub(super) fn add(&self, task: &Task, (left, right): (usize, usize), share: &[u64], out: &mut [u64]) {
+        let (split, index) = (&self.piece.split, &self.places.out);
+        let doubled = u32::from(self.piece.method == Method::Square);
+        for (i, &v) in share.iter().enumerate().take(self.used()) {
+            let slot = self.slot(i);
+            let (l, r) = (left * split.left + slot.left, right * split.right + slot.right);
+            let Some(b) = self.batch(task, &slot).filter(|_| l < index.free.len() && r < index.sum.len()) else {
+                continue;
+            };
+            if let Some(o) = index.at(b, l, r).and_then(|at| out.get_mut(at)) {
+                *o = self.ring.reduce(o.wrapping_add(v << doubled));
+            }
+        }
+    }
+}
