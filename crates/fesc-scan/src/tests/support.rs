@@ -6,13 +6,14 @@ use fesc_model::outline::{LayerForms, scale};
 use fesc_model::twin::{Calibration, Preset, Twin};
 use fesc_model::{Config, Model, Shape, Weights};
 use fesc_mpc::correlation::Material;
-use fesc_mpc::provider::{Correlations, Dealer, serve_dealer};
+use fesc_mpc::provider::{Correlations, Dealer, TwoParty, serve_dealer};
 use fesc_mpc::{Cost, Ledger, MpcError, Party, Request, Role, Shared};
 use fesc_net::Channel;
+use fesc_ot::CotKind;
 use fesc_ring::Prg;
 
-use crate::reference::{Plain, recurrence};
-use crate::{Carry, Dual, Packet, Result, ScanError};
+use crate::reference::Plain;
+use crate::{Carry, Dual, Packet, Result};
 
 /// One layer with its forms.
 pub(super) struct Layer {
@@ -95,21 +96,18 @@ impl Document {
         rows.zip(bc).flat_map(|(x, (b, c))| [x, b, c].concat()).collect()
     }
 
-    /// The recurrence in floating point: y and the state after it.
-    pub(super) fn reference(&self, layer: &Layer) -> (Vec<f64>, Vec<f64>) {
-        let (shape, s) = (&layer.shape, &layer.forms.scales);
+    /// The packet in floating point.
+    pub(super) fn plain(&self, layer: &Layer) -> Plain {
+        let s = &layer.forms.scales;
         let real = |v: &[i64], bits: u32| v.iter().map(|&v| v as f64 / f64::from(bits).exp2()).collect();
-        let plain = Plain {
+        Plain {
             x: real(&self.x, s.x),
             b: real(&self.b, s.bc),
             c: real(&self.c, s.bc),
             delta: real(&self.delta, scale::DELTA),
             z: real(&self.z, scale::DECAY),
             skip: real(layer.twin.secrets(0).unwrap().skip, s.mixed),
-        };
-        let mut state = vec![0.0; shape.state * shape.inner()];
-        let y = recurrence(shape, &plain, &mut state);
-        (y, state)
+        }
     }
 
     /// Both parties' shares of some tokens.
@@ -150,9 +148,17 @@ pub(super) struct Outcome {
     pub(super) demand: Vec<Request>,
 }
 
-/// Runs kernels one after the other over a document, each on its tokens, with dealt correlations.
-pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usize)], seed: u8) -> Outcome {
-    let mut prg = Prg::from_seed([seed; 16]);
+/// Who makes the correlations.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Source {
+    Dealer,
+    /// The parties themselves; their messages are counted with the online ones.
+    TwoParty,
+}
+
+/// Runs kernels one after the other over a document, each on its tokens.
+pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usize)], source: Source) -> Outcome {
+    let mut prg = Prg::from_seed([5; 16]);
     let mut from = 0;
     let mut packets: Vec<[Packet; 2]> = Vec::new();
     for (_, tokens) in kernels {
@@ -161,49 +167,39 @@ pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usiz
     }
     assert_eq!(from, document.tokens);
     let secrets = layer.twin.secrets(0).unwrap();
-    let (p0, p1) = Channel::memory_pair();
-    let (d0, e0) = Channel::memory_pair();
-    let (d1, e1) = Channel::memory_pair();
-    let taken = Arc::new(Mutex::new(Vec::new()));
-    let party = |role: Role, channel, dealer, taken: &Arc<_>| {
-        let noted = Noted { dealer: Dealer::new(role, dealer), taken: Arc::clone(taken) };
-        Party::new(role, channel, Box::new(noted))
-    };
-    let mut first = party(Role::P0, p0, d0, &taken);
-    let mut second = party(Role::P1, p1, d1, &Arc::default());
-    let run = |party: &mut Party| -> Result<(Vec<Shared>, Option<Carry>), ScanError> {
-        let role = party.role();
+    let taken: [Arc<Mutex<Vec<Request>>>; 2] = Default::default();
+    let run = |role: Role, mut channel: Channel, dealer: Channel, own: Prg| {
+        let taken = Arc::clone(&taken[role.index()]);
+        let source: Box<dyn Correlations + Send> = match source {
+            Source::Dealer => Box::new(Noted { dealer: Dealer::new(role, dealer), taken }),
+            Source::TwoParty => Box::new(TwoParty::setup(role, &mut channel, CotKind::Silent, own).unwrap()),
+        };
+        let mut party = Party::new(role, channel, source);
         let skip = (role == Role::P1).then_some(secrets.skip);
         let (mut out, mut carry) = (Vec::new(), None::<Carry>);
         for ((kernel, _), packet) in kernels.iter().zip(&packets) {
-            let (y, next) = kernel.run(party, &packet[role.index()], skip, carry.as_ref())?;
+            let (y, next) = kernel.run(&mut party, &packet[role.index()], skip, carry.as_ref()).unwrap();
             out.push(y);
             carry = next;
         }
-        Ok((out, carry))
+        (out, carry, party.channel().stats().total)
     };
-    let mut dealing = prg.fork();
-    let (a, b) = std::thread::scope(|scope| {
+    let (p0, p1) = Channel::memory_pair();
+    let (d0, e0) = Channel::memory_pair();
+    let (d1, e1) = Channel::memory_pair();
+    let (mut dealing, first, second) = (prg.fork(), prg.fork(), prg.fork());
+    let (mine, theirs) = std::thread::scope(|scope| {
         scope.spawn(move || serve_dealer(e0, e1, &mut dealing).unwrap());
-        let peer = scope.spawn(|| {
-            let out = run(&mut second).unwrap();
-            (out, second)
-        });
-        let mine = run(&mut first).unwrap();
-        let (theirs, mut second) = peer.join().unwrap();
-        let (s0, s1) = (first.channel().stats().total, second.channel().stats().total);
-        let cost = Cost { p0_to_p1_bytes: s0.sent_bytes, p1_to_p0_bytes: s1.sent_bytes, rounds: s0.rounds };
-        assert_eq!(s0.rounds, s1.rounds);
-        // Both parties must hang up before the dealer ends.
-        drop((first, second));
-        ((mine, cost), theirs)
+        let peer = scope.spawn(|| run(Role::P1, p1, d1, second));
+        (run(Role::P0, p0, d0, first), peer.join().unwrap())
     });
-    let ((mine, cost), theirs) = (a, b);
+    assert_eq!(mine.2.rounds, theirs.2.rounds);
+    let cost = Cost { p0_to_p1_bytes: mine.2.sent_bytes, p1_to_p0_bytes: theirs.2.sent_bytes, rounds: mine.2.rounds };
     let join =
         |a: &Shared, b: &Shared| -> Vec<i64> { a.join(b).unwrap().iter().map(|&v| scale::RING.to_signed(v)).collect() };
     let y = mine.0.iter().zip(&theirs.0).flat_map(|(a, b)| join(a, b)).collect();
     let state = mine.1.zip(theirs.1).map(|(a, b)| join(&a.state, &b.state));
-    let demand = taken.lock().unwrap().clone();
+    let demand = taken[0].lock().unwrap().clone();
     Outcome { y, state, cost, demand }
 }
 
