@@ -41,7 +41,7 @@ pub(super) fn sized(base: Shape, groups: usize, heads: usize, head_dim: usize, s
     (stats.chunk_state, stats.state, stats.carried, stats.scanned) = (16.0, 64.0, 128.0, 128.0);
     let twin = Twin::new(&model, &calibration, Preset::FAST).unwrap();
     let forms = twin.outline().unwrap().layer(0).unwrap();
-    Layer { shape: config.shape().clone(), twin, forms }
+    Layer { shape: *config.shape(), twin, forms }
 }
 
 /// How fast the state decays.
