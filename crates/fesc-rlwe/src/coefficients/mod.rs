@@ -1,0 +1,122 @@
+//! Products of one party's scalars by the other's vectors, `out_o = sum_j m_oj v_j mod 2^48`, as additive shares: how two parties make
+//! the cross terms of a matrix triple when one operand is the *same scalar* for many values (review G).
+//!
+//! The key holder encrypts its vectors in the coefficients of polynomials. The evaluator multiplies by its own scalars, masks,
+//! re-randomises and answers. `N = 4096`, `q = 2^104` (the limit at this degree is 106 bits), `t = 2^48`, `Delta = q / t = 2^56`, a ternary
+//! secret `s`, Gaussian errors of deviation 3.2. There is one set, because the kernels are built around its words.
+//!
+//! ```text
+//! upload      a from a seed;  y = e - a s mod q                                        [`KeyHolder::random`]
+//!             v := -(top 48 bits of y);  b := y + Delta v = the low 56 bits of y       6.5 N bytes and a seed
+//! combine     (c0, c1) = sum_j m_j (b_j, a_j) mod q, rounded to q' = 2^64              [`Evaluator::combine`]
+//! respond     d1 = c1 + p1 r + f,  d0 = c0 + p0 r;  fresh ternary r, Gaussian f        [`Evaluator::respond`]
+//!             d0' uniform from a fresh seed;  R = d0' - d0 is never sent
+//!             d1 to its top 56 bits                                                    7 N bytes and a seed
+//! shares      key holder floor((d0' + d1 s) / 2^16),   evaluator -floor(R / 2^16)      mod 2^48
+//! ```
+//!
+//! # Random messages cost half
+//! A vector that is one party's share of a mask may be any that is uniform for the other. So the key holder does not choose `v` and hide it: it
+//! draws the sample and *takes* the `v` for which the top 48 bits of `b` vanish. Only the low 56 bits are sent, without their last 4 ([`UPLOAD_DROP`]).
+//! *Security:* `(a, y)` is an RLWE sample modulo `2^104`, hence pseudorandom as a whole. What is sent is a function of bits 4 to 55 of `y + 8`, and `v` is a
+//! function of bits 56 to 103: in the hybrid where `y` is uniform they are independent, and `v` is uniform given all that the evaluator sees.
+//! Given messages can be encrypted too ([`KeyHolder::encrypt`]), for 12.5 N bytes.
+//!
+//! # Several vectors in one ciphertext
+//! Vectors of up to `B = N / g` values share a ciphertext, `sum_b v_b Y^b` with `Y = X^B`. `Y^-b` times it has `v_b` in block 0, so vector `b` *is* that
+//! rotated ciphertext, and nothing but scalar products is needed. The answer has the sum in block 0; of `d0` only that block is computed, and
+//! blocks that are no result never leave the evaluator but inside `d1`. [`Layout`] cuts wider or odd vectors into such pieces for the fewest bytes.
+//!
+//! # Noise, in units of the last place
+//! Scalars are centred, `|m| <= 2^47`. With `e' = e +` what [`UPLOAD_DROP`] rounds off, and [`RESPONSE_DROP`] = 8 bits off `d1`:
+//!
+//! ```text
+//! variance = k (2^96 / 12) (sigma^2 + 2^8 / 12) / 2^112                                     the sum of k terms
+//!          + (1/12 + (2N/3) / 12 + 2 sigma^2 (2N/3) + (2N/3) 2^16 / 12) / 2^32              rounding to q', zero encryption, d1's last bits
+//! ```
+//!
+//! for uniform scalars ([`noise`]): deviation 0.064 at `k = 16`, 0.093 at `k = 128`, 0.41 at `k = 4094`. The two floors see a uniform `R`, so a noise `x` makes the sum of the
+//! shares wrong by one with probability `|x|`, in the direction of `x`, unbiased: 5 % and 7 % of the results at `k = 16` and `128`. An error of two needs `|x| > 1`,
+//! 10 deviations at `k = 128`. **So results are exact or off by one in the last place.** In a triple for a product that is truncated next, that is harmless; where
+//! the last place counts, use [`crate::slots`].
+//!
+//! # Views
+//! *Evaluator corrupt.* RLWE samples under `s`, at most 104 bits at `N = 4096`: 128 bits of security. *Key holder corrupt.* Of `(d0', d1)` the first is a fresh uniform seed,
+//! and `R` makes the phase uniform whatever the noise says; `r` is left with the one sample `d1 - c1 = p1 r + f` modulo `2^64`, which RLWE makes uniform (`p1` is hashed from a
+//! seed). Dropping bits of `d1` comes after that. What is realised is a *noisy* product: which results are off by one depends on `e, s, m`. No party sees its results in the open.
+//! Never reuse a mask, an `r`, or an upload's seed: each call draws its own.
+//! Tests: `without_the_zero_encryption_the_scalars_are_read_off`, `without_the_mask_the_phase_tells_the_operand`, `two_encryptions_share_nothing`.
+//!
+//! # Cost
+//! Upload `6.5 N` and answer `7 N` bytes, 16 more each: 13.5 bytes per value for vectors of whole ciphertexts, where [`crate::slots`] takes far more.
+//! Key holder: 6 transforms to encrypt, 4 to open. Evaluator: 5 per answer, and 3 multiplications (2 in `c0`) per scalar and coefficient ([`fesc_ring::wide`]).
+
+mod evaluator;
+mod holder;
+mod layout;
+mod matrix;
+mod sample;
+
+#[cfg(test)]
+mod attacks;
+#[cfg(test)]
+mod tests;
+
+pub use evaluator::{Cipher, Evaluator, Sum};
+pub use holder::KeyHolder;
+pub use layout::{Layout, Piece};
+
+use fesc_ring::Ring;
+use fesc_ring::sample::gaussian::SIGMA;
+use fesc_ring::wide::MAX_TERMS;
+
+use crate::Result;
+
+/// `N`.
+pub const DEGREE: usize = 4096;
+/// Bits of `q`.
+pub const LOG_Q: u32 = 104;
+/// Bits of a message, a scalar and a share.
+pub const MESSAGE_BITS: u32 = 48;
+/// Low bits of `b` that are not sent. They add 1.4 times `sigma` to the noise of an upload.
+pub const UPLOAD_DROP: u32 = 4;
+/// Low bits of `d1` that are not sent.
+pub const RESPONSE_DROP: u32 = 8;
+/// Most summands.
+pub const MAX_SUMMANDS: usize = MAX_TERMS;
+
+/// Bits of `q'`.
+const LOG_ANSWER: u32 = 64;
+/// `log2 Delta`.
+const DELTA: u32 = LOG_Q - MESSAGE_BITS;
+/// `log2 (q' / t)`.
+const ANSWER_DELTA: u32 = LOG_ANSWER - MESSAGE_BITS;
+const SEED_BYTES: usize = 16;
+
+/// Bytes of a key holder's public key.
+pub const KEY_BYTES: usize = SEED_BYTES + DEGREE * (LOG_ANSWER as usize) / 8;
+/// Bytes of an encryption of random messages.
+pub const RANDOM_BYTES: usize = SEED_BYTES + DEGREE * ((DELTA - UPLOAD_DROP) as usize) / 8;
+/// Bytes of an encryption of given messages.
+pub const GIVEN_BYTES: usize = SEED_BYTES + DEGREE * ((LOG_Q - UPLOAD_DROP) as usize) / 8;
+/// Bytes of an answer.
+pub const RESPONSE_BYTES: usize = SEED_BYTES + DEGREE * ((LOG_ANSWER - RESPONSE_DROP) as usize) / 8;
+
+// The words of the kernel: an upload of random messages has one.
+const _: () = assert!(2 * fesc_ring::wide::WORD_BITS == LOG_Q && fesc_ring::wide::WORD_BITS == DELTA - UPLOAD_DROP);
+
+/// Standard deviation of the noise of a sum of `summands` products by uniform scalars, in units of the last place.
+pub fn noise(summands: usize) -> f64 {
+    let (degree, variance) = (DEGREE as f64, SIGMA * SIGMA);
+    let rounding = |bits: u32| (2f64.powi(2 * bits as i32)) / 12.0;
+    let sum =
+        summands as f64 * rounding(MESSAGE_BITS) * (variance + rounding(UPLOAD_DROP)) / 2f64.powi(2 * DELTA as i32);
+    let secret = degree * 2.0 / 3.0;
+    let answer = (1.0 + secret) / 12.0 + 2.0 * variance * secret + secret * rounding(RESPONSE_DROP);
+    (sum + answer / 2f64.powi(2 * ANSWER_DELTA as i32)).sqrt()
+}
+
+/// `Z_2^48`, of messages and shares.
+fn messages() -> Result<Ring> {
+    Ok(Ring::new(MESSAGE_BITS)?)
+}

@@ -1,0 +1,171 @@
+#![allow(clippy::unwrap_used)]
+
+use fesc_ring::wide::WideError;
+
+use super::*;
+use crate::RlweError;
+use fesc_ring::Prg;
+
+pub(super) fn prg(seed: u8) -> Prg {
+    Prg::from_seed([seed; 16])
+}
+
+pub(super) fn pair(seed: u8) -> (KeyHolder, Evaluator) {
+    let (holder, key) = KeyHolder::new(&mut prg(seed)).unwrap();
+    assert_eq!(key.len(), KEY_BYTES);
+    (holder, Evaluator::new(&key).unwrap())
+}
+
+fn ring() -> Ring {
+    messages().unwrap()
+}
+
+/// `sum_j scalars[o][j] vectors[j]` modulo `2^48`.
+fn product(scalars: &[u64], vectors: &[u64], k: usize, width: usize) -> Vec<u64> {
+    let row = |m: &[u64]| -> Vec<u64> {
+        (0..width).map(|c| (0..k).fold(0, |sum, j| ring().add(sum, ring().mul(m[j], vectors[j * width + c])))).collect()
+    };
+    scalars.chunks_exact(k).flat_map(row).collect()
+}
+
+/// How far the shares are from the values, which is at most one; the part of them that is not exact.
+fn off_by_one(a: &[u64], b: &[u64], want: &[u64]) -> f64 {
+    assert!(a.len() == want.len() && b.len() == want.len());
+    let wrong = a.iter().zip(b).zip(want).map(|((&a, &b), &w)| {
+        let error = ring().to_signed(ring().sub(ring().add(a, b), w));
+        assert!(error.abs() <= 1, "{error}");
+        error.unsigned_abs() as f64
+    });
+    wrong.sum::<f64>() / want.len().max(1) as f64
+}
+
+/// A whole product: its shares add up, and messages have the declared lengths.
+fn run(holder: &KeyHolder, evaluator: &Evaluator, layout: &Layout, prg: &mut Prg) -> f64 {
+    let (k, width, outputs) = (layout.vectors(), layout.width(), layout.outputs());
+    let scalars = prg.ring_vec(ring(), outputs * k);
+    let (upload, vectors) = holder.upload(layout, prg).unwrap();
+    assert_eq!((upload.len(), vectors.len()), (layout.upload_bytes(), k * width));
+    let (answer, own) = evaluator.answer(layout, &upload, &scalars, prg).unwrap();
+    assert_eq!(answer.len(), layout.response_bytes());
+    let opened = holder.finish(layout, &answer).unwrap();
+    if k == 0 {
+        assert!(own.iter().chain(&opened).all(|&x| x == 0));
+        return 0.0;
+    }
+    off_by_one(&own, &opened, &product(&scalars, &vectors, k, width))
+}
+
+#[test]
+fn shares_of_every_layout_add_up() {
+    let (holder, evaluator) = pair(1);
+    let mut prg = prg(2);
+    for (k, width, outputs) in [
+        (1, 1, 1),
+        (3, 4096, 2),
+        (2, 4097, 2),
+        (5, 1536, 3),
+        (4, 2048, 1),
+        (70, 64, 2),
+        (9, 1000, 1),
+        (2, 8192, 1),
+        (33, 3072, 1),
+        (0, 5, 3),
+        (5, 0, 3),
+        (5, 3, 0),
+    ] {
+        run(&holder, &evaluator, &Layout::new(k, width, outputs), &mut prg);
+    }
+}
+
+/// The part of inexact results is the mean of the noise's magnitude, `noise sqrt(2 / pi)`.
+#[test]
+fn results_are_off_by_one_as_often_as_the_noise_says() {
+    let (holder, evaluator) = pair(3);
+    let mut prg = prg(4);
+    for (k, width, outputs, stated) in [(16, 4096, 24, 0.064), (128, 1536, 32, 0.093)] {
+        let rate = run(&holder, &evaluator, &Layout::new(k, width, outputs), &mut prg);
+        let expected = noise(k) * (2.0 / std::f64::consts::PI).sqrt();
+        assert!((noise(k) / stated - 1.0).abs() < 0.01, "the documentation's figure: {}", noise(k));
+        assert!((0.9..1.1).contains(&(rate / expected)), "{k}: {rate} against {expected}");
+    }
+    // The longest sum: its noise stays below one, so that results are off by one at most.
+    assert!((noise(MAX_SUMMANDS) - 0.41).abs() < 0.01, "{}", noise(MAX_SUMMANDS));
+}
+
+#[test]
+fn given_and_random_messages_mix() {
+    let (holder, evaluator) = pair(5);
+    let mut prg = prg(6);
+    let given = prg.ring_vec(ring(), 700);
+    let bytes = holder.encrypt(&given, &mut prg).unwrap();
+    assert_eq!(bytes.len(), GIVEN_BYTES);
+    let (random_bytes, random) = holder.random(&mut prg).unwrap();
+    assert_eq!((random_bytes.len(), random.len()), (RANDOM_BYTES, DEGREE));
+    let ciphers = [evaluator.receive(&bytes).unwrap(), evaluator.receive_random(&random_bytes).unwrap()];
+    let mut vectors = given.clone();
+    vectors.resize(DEGREE, 0);
+    vectors.extend_from_slice(&random);
+    // Also the scalars for which no noise grows, and the largest.
+    let mut scalars = vec![0, 0, 1, 0, 0, 1, ring().neg(1), 0, 1 << 47, (1 << 47) - 1];
+    scalars.extend(prg.ring_vec(ring(), 2));
+    let sums = evaluator.combine(&ciphers, &Piece::whole(DEGREE).unwrap(), 2, &scalars, 6).unwrap();
+    let want = product(&scalars, &vectors, 2, DEGREE);
+    for (sum, want) in sums.iter().zip(want.chunks(DEGREE)) {
+        let (answer, own) = evaluator.respond(sum, &mut prg).unwrap();
+        off_by_one(&own, &holder.open(&answer, DEGREE).unwrap(), want);
+    }
+}
+
+#[test]
+fn messages_of_another_length_are_refused() {
+    let (holder, evaluator) = pair(7);
+    let mut prg = prg(8);
+    let refused = |e: RlweError| matches!(e, RlweError::Length { .. });
+    for bad in [0, 1, 15, 16, 17, KEY_BYTES - 1, KEY_BYTES + 1, RANDOM_BYTES - 1, GIVEN_BYTES + 1, RESPONSE_BYTES - 1] {
+        let bytes = vec![0xff; bad];
+        assert!(Evaluator::new(&bytes).is_err_and(refused));
+        assert!(evaluator.receive(&bytes).is_err_and(refused));
+        assert!(evaluator.receive_random(&bytes).is_err_and(refused));
+        assert!(holder.open(&bytes, 1).is_err_and(refused));
+    }
+    // Any bytes of the right length are a message of somebody: garbage in, garbage out, no panic.
+    assert!(Evaluator::new(&[0xff; KEY_BYTES]).is_ok() && evaluator.receive_random(&[0xff; RANDOM_BYTES]).is_ok());
+    assert!(evaluator.receive(&[0xff; GIVEN_BYTES]).is_ok() && holder.open(&[0xff; RESPONSE_BYTES], DEGREE).is_ok());
+    assert!(holder.open(&[0; RESPONSE_BYTES], DEGREE + 1).is_err_and(refused));
+    assert!(holder.encrypt(&[0; DEGREE + 1], &mut prg).is_err_and(refused));
+
+    let layout = Layout::new(3, 2000, 2);
+    let (upload, _) = holder.upload(&layout, &mut prg).unwrap();
+    assert!(evaluator.answer(&layout, &upload[1..], &[0; 6], &mut prg).is_err_and(refused));
+    assert!(evaluator.answer(&layout, &upload, &[0; 5], &mut prg).is_err_and(refused));
+    assert!(holder.finish(&layout, &upload).is_err_and(refused));
+    let ciphers: Vec<Cipher> = (0..2).map(|_| evaluator.receive_random(&[0; RANDOM_BYTES]).unwrap()).collect();
+    let piece = Piece::whole(2000).unwrap();
+    assert!(evaluator.combine(&ciphers, &piece, 5, &[0; 5], 1).is_err_and(refused));
+    assert!(matches!(Piece::whole(0), Err(RlweError::Width { .. })));
+    assert!(matches!(Piece::whole(DEGREE + 1), Err(RlweError::Width { .. })));
+    let (one, many) = (Piece::whole(1).unwrap(), MAX_SUMMANDS + 1);
+    let error = evaluator.combine(&ciphers[..1], &one, many, &vec![0; many], 1).err();
+    assert_eq!(error, Some(RlweError::Wide(WideError::Terms { terms: many })));
+}
+
+#[test]
+fn two_encryptions_share_nothing() {
+    let (holder, evaluator) = pair(9);
+    let mut prg = prg(10);
+    let words = |bytes: &[u8]| bytes.chunks(8).map(<[u8]>::to_vec).collect::<Vec<_>>();
+    let common = |a: &[u8], b: &[u8]| words(a).iter().zip(words(b)).filter(|(a, b)| *a == b).count();
+    let (first, second) = (holder.random(&mut prg).unwrap(), holder.random(&mut prg).unwrap());
+    assert_eq!(common(&first.0, &second.0), 0);
+    assert_eq!(first.1.iter().zip(&second.1).filter(|(a, b)| a == b).count(), 0);
+    let given: Vec<_> = (0..2).map(|_| holder.encrypt(&[1, 2, 3], &mut prg).unwrap()).collect();
+    assert_eq!(common(&given[0], &given[1]), 0);
+    let cipher = evaluator.receive_random(&first.0).unwrap();
+    let sums = evaluator.combine(&[cipher], &Piece::whole(DEGREE).unwrap(), 1, &[77], 1).unwrap();
+    let answers: Vec<_> = (0..2).map(|_| evaluator.respond(&sums[0], &mut prg).unwrap()).collect();
+    assert_eq!(common(&answers[0].0, &answers[1].0), 0);
+    assert_eq!(answers[0].1.iter().zip(&answers[1].1).filter(|(a, b)| a == b).count(), 0);
+    // The control: the same stream gives the same bytes.
+    let twice: Vec<_> = (0..2).map(|_| holder.random(&mut Prg::from_seed([1; 16])).unwrap().0).collect();
+    assert_eq!(twice[0], twice[1]);
+}
