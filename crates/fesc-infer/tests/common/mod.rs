@@ -1,0 +1,155 @@
+//! Small random models, and both parties in one process with a dealer, all over memory channels.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::{Arc, Mutex};
+
+use fesc_infer::{Answer, Flow, Result, ServerSetup, Watch, run_client, run_server};
+use fesc_model::twin::{Calibration, Preset, Twin};
+use fesc_model::{Config, Model, Pooling, Shape, Weights};
+use fesc_mpc::correlation::Material;
+use fesc_mpc::provider::{Correlations, Dealer, serve_dealer};
+use fesc_mpc::{Cost, Ledger, MpcError, Party, Request, Role, Shared};
+use fesc_net::Channel;
+use fesc_ring::{Prg, Ring};
+
+pub const VOCAB: usize = 40;
+
+/// Two layers, two groups, four taps.
+pub fn shape() -> Shape {
+    Shape {
+        vocab: VOCAB,
+        d_model: 24,
+        layers: 2,
+        heads: 4,
+        head_dim: 8,
+        state: 8,
+        groups: 2,
+        norm_groups: 2,
+        pooling: Pooling::Mean,
+        ..*Config::named("tiny").unwrap().shape()
+    }
+}
+
+pub fn document(length: usize, seed: u8) -> Vec<u32> {
+    let mut prg = Prg::from_seed([seed; 16]);
+    (0..length).map(|_| (prg.next_u64() % VOCAB as u64) as u32).collect()
+}
+
+/// A random model of five classes, calibrated on documents of about this length.
+pub fn twin(shape: Shape, length: usize, seed: u8) -> Twin {
+    let config = Config::new(shape).unwrap();
+    let weights = Weights::random(&config, Some(5), &mut Prg::from_seed([seed; 16]));
+    let model = Model::new(config, weights).unwrap();
+    let documents = [document(length.max(60), 101), document(length.max(60), 102), document(40, 103), document(1, 104)];
+    Twin::new(&model, &Calibration::collect(&model, &documents).unwrap(), Preset::FAST).unwrap()
+}
+
+/// Notes what is taken.
+struct Noted {
+    inner: Dealer,
+    taken: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Correlations for Noted {
+    fn take(&mut self, channel: &mut Channel, request: &Request) -> Result<Material, MpcError> {
+        self.taken.lock().unwrap().push(request.clone());
+        self.inner.take(channel, request)
+    }
+}
+
+/// What a run of both parties gave.
+pub struct Ran<A, B> {
+    pub client: A,
+    pub server: B,
+    pub cost: Cost,
+    pub demand: Vec<Request>,
+}
+
+impl<A, B> Ran<A, B> {
+    /// Declared bytes, rounds and correlations are the counted ones, exactly.
+    pub fn assert_declared(&self, declare: impl FnOnce(&mut Ledger) -> Result<()>) {
+        let mut ledger = Ledger::new();
+        declare(&mut ledger).unwrap();
+        assert_eq!(ledger.cost(), self.cost, "declared (left) and counted (right)");
+        assert_eq!(ledger.demand(), self.demand, "declared and used correlations");
+    }
+}
+
+/// Runs both parties with dealt correlations.
+pub fn both<A: Send, B: Send>(
+    client: impl FnOnce(&mut Party) -> Result<A> + Send,
+    server: impl FnOnce(&mut Party) -> Result<B> + Send,
+) -> Ran<A, B> {
+    let (p0, d0) = Channel::memory_pair();
+    let (p1, d1) = Channel::memory_pair();
+    let (c0, c1) = Channel::memory_pair();
+    let taken: Arc<Mutex<Vec<Request>>> = Arc::default();
+    let source = |role, link| Noted { inner: Dealer::new(role, link), taken: Arc::default() };
+    let mut first = source(Role::P0, p0);
+    first.taken = Arc::clone(&taken);
+    let mut a = Party::new(Role::P0, c0, Box::new(first));
+    let mut b = Party::new(Role::P1, c1, Box::new(source(Role::P1, p1)));
+    std::thread::scope(|scope| {
+        let dealer = scope.spawn(|| serve_dealer(d0, d1, &mut Prg::from_seed([5; 16])));
+        let peer = scope.spawn(move || {
+            let out = server(&mut b).unwrap();
+            (out, b.channel().stats().total)
+        });
+        let client = client(&mut a).unwrap();
+        let mine = a.channel().stats().total;
+        drop(a);
+        let (server, theirs) = peer.join().unwrap();
+        dealer.join().unwrap().unwrap();
+        assert_eq!((mine.sent_bytes, mine.received_bytes), (theirs.received_bytes, theirs.sent_bytes));
+        assert_eq!(mine.rounds, theirs.rounds, "both ends see the same depth");
+        let cost = Cost { p0_to_p1_bytes: mine.sent_bytes, p1_to_p0_bytes: mine.received_bytes, rounds: mine.rounds };
+        let demand = taken.lock().unwrap().clone();
+        Ran { client, server, cost, demand }
+    })
+}
+
+/// Shares of signed integers.
+pub fn split(ring: Ring, values: &[i64], seed: u8) -> (Shared, Shared) {
+    let integers: Vec<u64> = values.iter().map(|&v| ring.from_signed(v)).collect();
+    Shared::split(ring, &integers, &mut Prg::from_seed([seed; 16]))
+}
+
+pub fn join(a: &Shared, b: &Shared) -> Vec<i64> {
+    a.join(b).unwrap().into_iter().map(|v| a.ring().to_signed(v)).collect()
+}
+
+/// Signed integers up to `limit` in magnitude.
+pub fn integers(count: usize, limit: i64, seed: u8) -> Vec<i64> {
+    let mut prg = Prg::from_seed([seed; 16]);
+    (0..count).map(|_| (prg.next_u64() % (2 * limit as u64 + 1)) as i64 - limit).collect()
+}
+
+/// Keeps the shares of the stream, which no product does, and the names of the stages.
+#[derive(Default)]
+pub struct Streams {
+    pub shares: Vec<Shared>,
+    pub stages: Vec<(&'static str, Option<usize>, usize)>,
+}
+
+impl Watch for Streams {
+    fn stage(&mut self, stage: &'static str, layer: Option<usize>, segment: usize) {
+        self.stages.push((stage, layer, segment));
+    }
+
+    fn stream(&mut self, _layer: usize, share: &Shared) {
+        self.shares.push(share.clone());
+    }
+}
+
+/// A whole private run and its streams, joined.
+pub fn infer(flow: &Flow, setup: &ServerSetup, ids: &[u32]) -> (Ran<Answer, ()>, Vec<Vec<i64>>, Streams) {
+    let client = setup.client_setup().clone();
+    let (mut seen, mut other) = (Streams::default(), Streams::default());
+    let ran = both(
+        |p| run_client(p, flow, &client, ids, &mut Prg::from_seed([77; 16]), &mut seen),
+        |p| run_server(p, flow, setup, &mut other),
+    );
+    let streams = seen.shares.iter().zip(&other.shares).map(|(a, b)| join(a, b)).collect();
+    assert_eq!(seen.stages, other.stages);
+    (ran, streams, seen)
+}

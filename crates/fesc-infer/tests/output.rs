@@ -1,0 +1,131 @@
+//! The output step against a client that repeats its document (review A').
+//!
+//! The attack: the client knows how its input was perturbed in each run (`e`, a few units of the last place: RLWE noise and roundings of its
+//! own), and all its own shares. If what it sees moves with the exact logit, regression on `e` gives the head's column.
+//! Two wrong last steps are built here, and the attack finds the column through each; the exact floor gives it nothing.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::*;
+use fesc_infer::stage::Floor;
+use fesc_mpc::protocol::{Convert, Open};
+use fesc_mpc::{Role, Shared};
+use fesc_ring::{Prg, Ring, sample};
+
+/// Bits of a logit below those that are shown: F + HEAD - REVEAL.
+const SHIFT: u32 = 24;
+const FEATURES: usize = 12;
+const RUNS: usize = 6000;
+
+fn ring() -> Ring {
+    Ring::new(48).unwrap()
+}
+
+/// One document in many runs.
+struct Repeated {
+    /// The head's column, 16 bits.
+    column: Vec<i64>,
+    /// What the client knows of each run's input.
+    noise: Vec<Vec<i64>>,
+    /// The exact logits at 32 bits.
+    logits: Vec<i64>,
+}
+
+fn repeated() -> Repeated {
+    let column = integers(FEATURES, 1 << 16, 1);
+    let mut prg = Prg::from_seed([2; 16]);
+    let noise: Vec<Vec<i64>> = (0..RUNS)
+        .map(|_| {
+            let mut e = vec![0; FEATURES];
+            sample::gaussian(&mut prg, &mut e);
+            e.iter_mut().for_each(|e| *e *= 3);
+            e
+        })
+        .collect();
+    // In the middle between two floors: next to a border any floor shows a bit.
+    let centre = (5i64 << SHIFT) + (1 << (SHIFT - 1));
+    let logit = |e: &Vec<i64>| centre + e.iter().zip(&column).map(|(e, w)| e * w).sum::<i64>();
+    let logits = noise.iter().map(logit).collect();
+    Repeated { column, noise, logits }
+}
+
+/// Correlation of the column with what regression on the noise finds (features are independent: one at a time).
+fn attack(case: &Repeated, seen: &[f64]) -> f64 {
+    let mean = seen.iter().sum::<f64>() / seen.len() as f64;
+    let found: Vec<f64> =
+        (0..FEATURES).map(|j| case.noise.iter().zip(seen).map(|(e, y)| e[j] as f64 * (y - mean)).sum()).collect();
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let column: Vec<f64> = case.column.iter().map(|&w| w as f64).collect();
+    let size = (dot(&found, &found) * dot(&column, &column)).sqrt();
+    if size == 0.0 { 0.0 } else { dot(&found, &column) / size }
+}
+
+#[test]
+fn a_share_rounded_by_its_owner_gives_the_head_away() {
+    let case = repeated();
+    let (a, b) = split(ring(), &case.logits, 3);
+    // The wrong step: the server sends its share without the low bits. The client knows its own low bits, which dither the cut.
+    let seen: Vec<f64> = a
+        .values()
+        .iter()
+        .zip(b.values())
+        .map(|(&x0, &x1)| ring().to_signed(ring().add(x0, x1 >> SHIFT << SHIFT)) as f64)
+        .collect();
+    let found = attack(&case, &seen);
+    println!("owner-rounded share: correlation {found:.3}");
+    assert!(found > 0.8, "{found}");
+}
+
+#[test]
+fn a_stochastic_truncation_gives_the_head_away() {
+    let case = repeated();
+    let (a, b) = split(ring(), &case.logits, 3);
+    let step = Convert::truncate(ring(), SHIFT, RUNS).unwrap();
+    let open = Open { ring: ring(), count: RUNS, to: Some(Role::P0) };
+    let go = |p: &mut fesc_mpc::Party, x: &Shared| {
+        let y = step.run(p, x)?;
+        Ok(open.run(p, &y)?)
+    };
+    let ran = both(|p| go(p, &a), |p| go(p, &b));
+    let seen: Vec<f64> = ran.client.unwrap().into_iter().map(|v| ring().to_signed(v) as f64).collect();
+    let found = attack(&case, &seen);
+    println!("stochastic truncation: correlation {found:.3}");
+    assert!(found > 0.8, "{found}");
+}
+
+#[test]
+fn the_exact_floor_gives_nothing() {
+    let case = repeated();
+    let (a, b) = split(ring(), &case.logits, 3);
+    let step = Floor::new(ring(), SHIFT, RUNS).unwrap();
+    let ran = both(|p| step.run(p, &a), |p| step.run(p, &b));
+    ran.assert_declared(|l| {
+        step.declare(l);
+        Ok(())
+    });
+    assert!(ran.server.is_none(), "the server learns nothing");
+    let seen = ran.client.unwrap();
+    assert!(seen.iter().all(|&v| v == 5), "no run differs");
+    let seen: Vec<f64> = seen.into_iter().map(|v| v as f64).collect();
+    assert_eq!(attack(&case, &seen), 0.0);
+}
+
+/// The floor of every value around every border, both signs, both ends, for many sharings.
+#[test]
+fn the_floor_is_exact() {
+    for (bits, shift) in [(48u32, 24u32), (48, 1), (12, 5), (10, 8)] {
+        let ring = Ring::new(bits).unwrap();
+        let half = 1i64 << (bits - 1);
+        let mut values = Vec::new();
+        for border in [-half, -half / 2, -(3 << shift), -(1 << shift), 0, 1 << shift, half / 2, half - 1] {
+            values.extend((-3..=3).map(|d| border + d).filter(|v| (-half..half).contains(v)));
+        }
+        let values = values.repeat(9);
+        let (a, b) = split(ring, &values, bits as u8);
+        let step = Floor::new(ring, shift, values.len()).unwrap();
+        let ran = both(|p| step.run(p, &a), |p| step.run(p, &b));
+        let want: Vec<i64> = values.iter().map(|v| v >> shift).collect();
+        assert_eq!(ran.client.unwrap(), want, "{bits} bits, {shift} dropped");
+    }
+}

@@ -1,0 +1,177 @@
+//! Whole private runs against the twin, and their declared costs.
+//!
+//! How close: a private layer is compared with `Twin::layer` from the same private input. Both are roundings of the same
+//! numbers, with other carries, other noise and other choices inside zones of chance; `Rounding::noisy` draws from the same
+//! distribution. So the deviation of a private layer from the twin must be that of noisy twins from the twin: at most twice the
+//! largest root mean square of theirs, and three times their largest distance (tails are heavy: pieces of a form do not
+//! meet, and a norm enlarges an ulp where the stream is small), and an ulp for layers that hardly move.
+//! Measured: 2 to 105 ulps of 2^-16 by layer, as the noisy twins; the carries and the noise alone make 2 to 5, and the rest
+//! comes from single values inside a zone of chance (one token: a layer is off by 5, 55 or 778 ulps, as one or another SiLU falls).
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::*;
+use fesc_infer::{Ahead, Answer, Embedding, Flow, Reveal, ServerSetup, Unwatched, run_client_with, run_server};
+use fesc_model::twin::{Rounding, Twin};
+use fesc_model::{Pooling, Shape};
+use fesc_mpc::Cost;
+use fesc_ring::Prg;
+
+/// Root mean square and largest of the differences.
+fn distance(a: &[i64], b: &[i64]) -> (f64, f64) {
+    assert_eq!(a.len(), b.len());
+    let d = || a.iter().zip(b).map(|(a, b)| (a - b) as f64);
+    ((d().map(|d| d * d).sum::<f64>() / a.len() as f64).sqrt(), d().fold(0.0, |m, d| m.max(d.abs())))
+}
+
+/// Every layer from its private input.
+fn check_layers(twin: &Twin, streams: &[Vec<i64>]) {
+    let layers = twin.outline().unwrap().shape().layers;
+    assert_eq!(streams.len(), layers + 1);
+    for layer in 0..layers {
+        let mut centre = streams[layer].clone();
+        twin.layer(layer, &mut centre, &mut Rounding::nearest()).unwrap();
+        let (mut rms, mut most) = (0.0f64, 0.0f64);
+        // A short document needs many runs to show what happens once in a few hundred tokens.
+        let width = twin.outline().unwrap().shape().d_model;
+        for seed in 0..(600 * width / centre.len()).clamp(3, 200) as u8 {
+            let mut noisy = streams[layer].clone();
+            twin.layer(layer, &mut noisy, &mut Rounding::noisy(Prg::from_seed([seed; 16]))).unwrap();
+            let (r, m) = distance(&noisy, &centre);
+            (rms, most) = (rms.max(r), most.max(m));
+        }
+        let (r, m) = distance(&streams[layer + 1], &centre);
+        println!("layer {layer}: private {r:.1} (largest {m}), noisy twins {rms:.1} (largest {most}) ulps");
+        assert!(r <= 2.0 * rms + 1.0 && m <= 3.0 * most + 1.0, "layer {layer}: {r} {m}, noisy twins {rms} {most}");
+    }
+}
+
+/// The embedding is the twin's, up to a rounding.
+fn check_embedding(twin: &Twin, ids: &[u32], stream: &[i64]) {
+    let width = twin.outline().unwrap().shape().d_model;
+    let rows = ids.iter().flat_map(|&id| &twin.table()[id as usize * width..(id as usize + 1) * width]);
+    for (&got, &row) in stream.iter().zip(rows) {
+        assert!((got as f64 - row as f64 / 16384.0).abs() <= 1.1, "{got} for {row}");
+    }
+}
+
+/// Declared costs are the counted ones, stage by stage in the order in which they ran.
+fn check_costs(flow: &Flow, ran: &Ran<Answer, ()>, seen: &Streams) {
+    let costs = flow.costs().unwrap();
+    let sum = costs.iter().fold(Cost::default(), |sum, c| Cost {
+        p0_to_p1_bytes: sum.p0_to_p1_bytes + c.online.p0_to_p1_bytes,
+        p1_to_p0_bytes: sum.p1_to_p0_bytes + c.online.p1_to_p0_bytes,
+        rounds: sum.rounds + c.online.rounds,
+    });
+    assert_eq!(sum, ran.cost, "declared (left) and counted (right)");
+    let demand: Vec<_> = costs.iter().flat_map(|c| c.demand.clone()).collect();
+    assert_eq!(demand, ran.demand, "declared and used correlations");
+    let lazily: Vec<_> = flow.demand().collect::<Result<_, _>>().unwrap();
+    assert_eq!(lazily, demand);
+    let names: Vec<_> = costs.iter().map(|c| (c.stage, c.layer, c.segment)).collect();
+    assert_eq!(names, seen.stages);
+}
+
+/// A document of `real` tokens in a schedule of `tokens`.
+fn check_run(shape: Shape, tokens: usize, real: usize, reveal: Reveal, seed: u8) {
+    let twin = twin(shape, tokens, seed);
+    let setup = ServerSetup::new(twin, [9; 32]).unwrap();
+    let twin = setup.twin();
+    let flow = Flow::new(twin.outline().unwrap(), tokens, reveal).unwrap();
+    let mut ids = document(real, seed);
+    let (ran, streams, seen) = infer(&flow, &setup, &ids);
+    check_costs(&flow, &ran, &seen);
+    ids.resize(tokens, 0);
+    check_embedding(twin, &ids, &streams[0]);
+    check_layers(twin, &streams);
+    // Logits from the private stream: the head is exact, the norm and the pooling round.
+    let last = twin.finish(streams.last().unwrap(), real, &mut Rounding::nearest()).unwrap();
+    let whole = twin.classify_padded(&ids, real, &mut Rounding::nearest()).unwrap();
+    let mut sorted = whole.logits.clone();
+    sorted.sort_by(f64::total_cmp);
+    println!("{tokens} tokens: logits {:.4?}, from the private stream {:.4?}", whole.logits, last.logits);
+    assert!(sorted[4] - sorted[3] > 0.01, "a tie proves nothing: take another seed");
+    assert_eq!(ran.client.class(), whole.class);
+    if let Answer::Logits { integers, .. } = &ran.client {
+        for (got, want) in integers.iter().zip(&last.revealed) {
+            assert!((got - want).abs() <= 1, "{integers:?} {:?}", last.revealed);
+        }
+    }
+}
+
+#[test]
+fn one_token() {
+    check_run(shape(), 1, 1, Reveal::Label, 3);
+}
+
+#[test]
+fn a_ragged_chunk() {
+    check_run(shape(), 127, 127, Reveal::Logits, 4);
+}
+
+#[test]
+fn a_document_shorter_than_its_schedule() {
+    check_run(Shape { pooling: Pooling::Last, ..shape() }, 129, 100, Reveal::Label, 5);
+}
+
+/// Two segments: the convolution's past and the scan's state cross the border; 2,049 tokens are also two blocks of the ring.
+#[test]
+fn a_document_of_two_segments() {
+    let small = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, groups: 2, norm_groups: 1, ..shape() };
+    check_run(small, 2049, 2049, Reveal::Label, 6);
+}
+
+/// A public table, and blocks from a thread: the same answer.
+#[test]
+fn a_public_table_and_blocks_made_ahead() {
+    let setup = ServerSetup::with_embedding(twin(shape(), 20, 7), [9; 32], Embedding::Public).unwrap();
+    let flow = Flow::new(setup.outline().unwrap(), 20, Reveal::Label).unwrap();
+    let ids = document(20, 7);
+    let refused = run(&flow, &setup, &ids);
+    assert!(refused.is_err(), "an encrypted schedule with a public table");
+    let flow = flow.with_embedding(Embedding::Public);
+    let answer = run(&flow, &setup, &ids).unwrap();
+    assert_eq!(answer.class(), setup.twin().classify(&ids, &mut Rounding::nearest()).unwrap().class);
+    assert_eq!(flow.costs().unwrap()[0].online, Cost::default(), "nothing is sent for a public table");
+}
+
+/// With prepared blocks from a thread.
+fn run(flow: &Flow, setup: &ServerSetup, ids: &[u32]) -> fesc_infer::Result<Answer> {
+    let client = setup.client_setup();
+    let ran = both(
+        |p| {
+            let mut pads = Ahead::start(client.clone(), flow, 2, Prg::from_seed([1; 16]))?;
+            Ok(run_client_with(p, flow, client, ids, &mut Prg::from_seed([2; 16]), &mut pads, &mut Unwatched))
+        },
+        |p| Ok(run_server(p, flow, setup, &mut Unwatched)),
+    );
+    ran.server.and(ran.client)
+}
+
+/// What does not fit is refused before the first byte.
+#[test]
+fn misfits_are_refused() {
+    let setup = ServerSetup::new(twin(shape(), 20, 7), [9; 32]).unwrap();
+    let other = ServerSetup::new(twin(shape(), 20, 8), [9; 32]).unwrap();
+    let outline = setup.outline().unwrap();
+    assert!(Flow::new(outline, 0, Reveal::Label).is_err() && Flow::new(outline, 1 << 21, Reveal::Label).is_err());
+    let flow = Flow::new(outline, 20, Reveal::Label).unwrap();
+    let client = |ids: &[u32], setup: &ServerSetup| {
+        let ids = ids.to_vec();
+        let ran = both(
+            |p| {
+                let mut prg = Prg::from_seed([2; 16]);
+                let client = setup.client_setup();
+                Ok(fesc_infer::run_client(p, &flow, client, &ids, &mut prg, &mut Unwatched).is_err())
+            },
+            |p| Ok(run_server(p, &flow, &other, &mut Unwatched).is_err()),
+        );
+        assert_eq!(ran.cost.total_bytes(), 0);
+        assert!(ran.client && ran.server);
+    };
+    client(&[], &setup);
+    client(&[0; 21], &setup);
+    client(&[1, VOCAB as u32], &setup);
+    client(&[1, 2], &other);
+}

@@ -1,0 +1,73 @@
+//! What is made once per model: deterministic in master seed and weights, fresh for every change, safe to read.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::*;
+use fesc_infer::{ClientSetup, Embedding, ServerSetup};
+use fesc_model::Shape;
+
+fn small() -> Shape {
+    Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, groups: 1, norm_groups: 1, ..shape() }
+}
+
+fn written(setup: &ClientSetup) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    setup.write(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn the_same_master_and_weights_give_the_same_setup() {
+    let make = |seed, master| ServerSetup::new(twin(small(), 40, seed), [master; 32]).unwrap();
+    let (first, again) = (make(1, 7), make(1, 7));
+    assert_eq!(first.client_setup().digest().unwrap(), again.client_setup().digest().unwrap());
+    let first = written(first.client_setup());
+    assert_eq!(first, written(again.client_setup()));
+    // Another master, or other weights: seeds and hints have nothing in common. Equal elements would be chance: 2^-48 each.
+    for other in [make(1, 8), make(2, 7)] {
+        let other = written(other.client_setup());
+        assert_eq!(first.len(), other.len());
+        let (a, b) = (&first[73..], &other[73..]);
+        let equal = a.chunks_exact(6).zip(b.chunks_exact(6)).filter(|(a, b)| a == b).count();
+        assert_eq!(equal, 0);
+    }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for embedding in [Embedding::Encrypted, Embedding::Public] {
+        let server = ServerSetup::with_embedding(twin(small(), 40, 1), [7; 32], embedding).unwrap();
+        let (setup, outline) = (server.client_setup(), server.outline().unwrap());
+        let bytes = written(setup);
+        assert_eq!(bytes.len() as u64, ClientSetup::bytes(outline, embedding).unwrap());
+        let read = ClientSetup::read(&mut bytes.as_slice(), outline).unwrap();
+        assert_eq!(read.digest().unwrap(), setup.digest().unwrap());
+        assert_eq!(read.embedding(), embedding);
+        assert_eq!(read.outline_digest(), outline.digest().unwrap());
+        assert_eq!(written(&read), bytes);
+    }
+}
+
+#[test]
+fn cut_foreign_and_damaged_setups_are_refused_or_have_another_digest() {
+    let server = ServerSetup::new(twin(small(), 40, 1), [7; 32]).unwrap();
+    let other = ServerSetup::new(twin(Shape { vocab: 41, ..small() }, 40, 1), [7; 32]).unwrap();
+    let outline = server.outline().unwrap();
+    let bytes = written(server.client_setup());
+    for end in [0, 7, 8, 40, 72, 73, 1000, bytes.len() - 1] {
+        assert!(ClientSetup::read(&mut &bytes[..end], outline).is_err(), "{end}");
+    }
+    assert!(ClientSetup::read(&mut bytes.as_slice(), other.outline().unwrap()).is_err(), "another model");
+    for at in [0, 8, 9] {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 0x55;
+        assert!(ClientSetup::read(&mut bytes.as_slice(), outline).is_err(), "{at}");
+    }
+    for at in [41, 73, bytes.len() - 1] {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 0x55;
+        let read = ClientSetup::read(&mut bytes.as_slice(), outline).unwrap();
+        assert_ne!(read.digest().unwrap(), server.client_setup().digest().unwrap(), "{at}");
+    }
+}

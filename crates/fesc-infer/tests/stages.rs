@@ -1,0 +1,309 @@
+//! Every stage by itself: its result on shares, and its declared cost.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::*;
+use fesc_approx::functions::softplus;
+use fesc_approx::{FixedPiecewise, trunc};
+use fesc_infer::stage::{
+    Activate, Bias, Embed, Gate, Half, Head, Label, Linear, Norm, Pool, Rescale, Rows, StepSecrets, Steps, Widths,
+    selection,
+};
+use fesc_infer::{Embedding, InferError};
+use fesc_model::outline::LayerForms;
+use fesc_model::outline::scale::{CLAMP, DECAY, DELTA, POOL, RING, STEP};
+use fesc_model::{Pooling, twin::Twin};
+use fesc_mpc::{Party, Role, Shared};
+use fesc_ring::Prg;
+use fesc_rlwe::embedding::Owner;
+use fesc_rlwe::linear::{Domain, Prepared, Server, Shape};
+use fesc_rlwe::{Params, Seed};
+
+const F: u32 = 16;
+
+fn forms() -> (Twin, LayerForms) {
+    let twin = twin(shape(), 60, 1);
+    let forms = twin.outline().unwrap().layer(0).unwrap();
+    (twin, forms)
+}
+
+/// The two results that a rounding may give.
+fn rounded(x: i64, shift: u32) -> [i64; 2] {
+    [false, true].map(|high| RING.to_signed(trunc::round(RING, RING.from_signed(x), shift, high)))
+}
+
+#[test]
+fn rescaling() {
+    let values = integers(300, 1 << 40, 1);
+    let (a, b) = split(RING, &values, 2);
+    for (from, to) in [(30, 16), (16, 16), (16, 20)] {
+        let step = Rescale::new(RING, from, to, values.len());
+        let values: Vec<i64> = values.iter().map(|v| if to > from { v >> 8 } else { *v }).collect();
+        let (a, b) = if to > from { split(RING, &values, 2) } else { (a.clone(), b.clone()) };
+        let ran = both(|p| step.run(p, a), |p| step.run(p, b));
+        ran.assert_declared(|l| step.declare(l));
+        for (&x, got) in values.iter().zip(join(&ran.client, &ran.server)) {
+            let may = if to > from { [x << (to - from); 2] } else { rounded(x, from - to) };
+            assert!(may.contains(&got), "{x} from {from} to {to}: {got}");
+        }
+    }
+}
+
+/// Norms of rows of very different size: within the inverse root's error and two ulps.
+#[test]
+fn norm_of_rows() {
+    let (_, forms) = forms();
+    let (form, rows) = (&forms.norm, 70);
+    let (low, high) = form.rsqrt.range();
+    // v = sum of squares / 4^e: rms so that v runs through its range.
+    let w = form.width;
+    let mut values = Vec::new();
+    for row in 0..rows {
+        let v = low * 1.2 * (0.6 * high / low).powf(row as f64 / rows as f64);
+        let rms = (v * 4f64.powi(form.exponent as i32) / w as f64).sqrt();
+        let unit = integers(w, 1 << 20, row as u8);
+        let size = (unit.iter().map(|u| (u * u) as f64).sum::<f64>() / w as f64).sqrt();
+        values.extend(unit.iter().map(|&u| (u as f64 / size * rms * 65536.0).round() as i64));
+    }
+    let step = Norm::new(RING, form, F, rows);
+    let (a, b) = split(RING, &values, 4);
+    let ran = both(|p| step.run(p, a), |p| step.run(p, b));
+    ran.assert_declared(|l| step.declare(l));
+    let got = join(&ran.client, &ran.server);
+    for (x, y) in values.chunks(w).zip(got.chunks(w)) {
+        let real = |v: i64| v as f64 / 65536.0;
+        let eps = form.eps as f64 / f64::from(form.rsqrt.v_frac()).exp2();
+        let v = x.iter().map(|&v| real(v).powi(2)).sum::<f64>() / 4f64.powi(form.exponent as i32) + eps;
+        // An ulp of the input (at its own scale) and one of v move the result in proportion.
+        let input = (-f64::from(form.square)).exp2() / v.sqrt();
+        for (&x, &y) in x.iter().zip(y) {
+            let want = real(x) / v.sqrt();
+            assert!((real(y) - want).abs() < 2e-3 * want.abs() + 2.0 * input + 2.0 / 65536.0, "{} {want}", real(y));
+        }
+    }
+}
+
+/// A convolution with a bias, after three rows of the past, cut into parts of columns.
+#[test]
+fn linear_layer_with_past_and_parts() {
+    let (inputs, outputs, taps, before, tokens) = (5, 7, 4, 3, 2047);
+    let (params, linear) = (Params::linear().unwrap(), Shape::new(5, 7, 4).unwrap());
+    let weights = integers(inputs * outputs, 1 << 12, 1);
+    let tap = integers(outputs * taps, 1 << 8, 2);
+    let domain = Domain { seed: Seed([3; 32]), layer: 0, matrix: 0 };
+    let mut prg = Prg::from_seed([4; 16]);
+    let (server, hint) = Server::publish(params, linear, domain, &weights, &tap, &mut prg).unwrap();
+    let x = integers((before + tokens) * inputs, 1 << 18, 5);
+    let bias = integers(3, 1 << 30, 6);
+    let parts = [0..2, 4..7, 2..2];
+    let step = Linear::new(params, linear, before, tokens, parts.clone()).unwrap();
+    assert_eq!(
+        (step.blocks().len(), step.overlap()),
+        (2, 3),
+        "2,047 tokens and three of the past fill more than a ring"
+    );
+    let (a, b) = split(RING, &x, 7);
+    let mut pads = |i: usize| Ok(Prepared::new(&hint, step.blocks()[i], &mut prg)?);
+    let biases = [Bias { first: 1, values: &bias[..1] }, Bias { first: 4, values: &bias[1..] }];
+    let ran = both(|p| step.run(p, Half::Client(&mut pads), &a), |p| step.run(p, Half::Server(&server, &biases), &b));
+    ran.assert_declared(|l| {
+        step.declare(l);
+        Ok(())
+    });
+    for ((part, a), b) in parts.iter().zip(&ran.client).zip(&ran.server) {
+        let got = join(a, b);
+        assert_eq!(got.len(), part.len() * tokens);
+        for (at, &got) in got.iter().enumerate() {
+            let (t, k) = (at / part.len(), part.start + at % part.len());
+            let row = |t: usize| -> i64 { (0..inputs).map(|j| x[t * inputs + j] * weights[j * outputs + k]).sum() };
+            let sum: i64 = (0..taps).map(|d| row(before + t - d) * tap[k * taps + taps - 1 - d]).sum();
+            let bias = biases.iter().find_map(|b| b.values.get(k.checked_sub(b.first)?)).copied().unwrap_or(0);
+            let error = (got - sum - bias) as f64;
+            assert!(
+                error.abs() < 6.5 * server.noise(k),
+                "token {t}, column {k}: {error}, deviation {}",
+                server.noise(k)
+            );
+        }
+    }
+    // Parts beyond the matrix, and halves of the wrong party, are refused.
+    assert!(Linear::new(params, linear, 0, 3, [0..8]).is_err());
+    let ran = both(
+        |p| Ok(step.run(p, Half::Server(&server, &[]), &a).is_err()),
+        |p| Ok(step.run(p, Half::Client(&mut |_| Err(InferError::Pads)), &b).is_err()),
+    );
+    assert!(ran.client && ran.server && ran.cost.total_bytes() == 0);
+}
+
+/// Whether `y` is what the form gives for one of the roundings of `x`.
+fn is_outcome(form: &FixedPiecewise, x: i64, shift: u32, y: i64) -> bool {
+    let carries = [(false, false), (false, true), (true, false), (true, true)];
+    rounded(x, shift)
+        .iter()
+        .any(|&v| carries.iter().any(|&(j, c)| RING.to_signed(form.eval_jitter(RING.from_signed(v), j, c)) == y))
+}
+
+#[test]
+fn activations_of_a_projection() {
+    let (twin, forms) = forms();
+    let (widths, tokens, s) = (Widths::new(twin.outline().unwrap().shape()), 5, &forms.scales);
+    let step = Activate::new(RING, &forms, F, &widths, tokens);
+    let conv = s.conv_weight + s.conv_tap;
+    let sizes = [widths.inner, widths.inner, widths.mixed, widths.mixed].map(|w| w * tokens);
+    let shifts = [s.gate_weight, conv, conv, conv];
+    let inputs: Vec<Vec<i64>> = (0..4).map(|i| integers(sizes[i], 12 << (F + shifts[i]), i as u8)).collect();
+    let shares: Vec<_> = inputs.iter().map(|v| split(RING, v, 9)).collect();
+    let pick = |i: usize| [0, 1, 2, 3].map(|n: usize| if i == 0 { shares[n].0.clone() } else { shares[n].1.clone() });
+    let ran = both(|p| step.run(p, pick(0)), |p| step.run(p, pick(1)));
+    ran.assert_declared(|l| step.declare(l));
+    let (a, b) = (ran.client, ran.server);
+    let outputs = [(&a.gate, &b.gate), (&a.x, &b.x), (&a.b, &b.b), (&a.c, &b.c)];
+    let of = [&forms.gate, &forms.x, &forms.bc, &forms.bc];
+    for (i, (a, b)) in outputs.into_iter().enumerate() {
+        for (&x, y) in inputs[i].iter().zip(join(a, b)) {
+            assert!(is_outcome(of[i], x, shifts[i], y), "tensor {i}: {x} gave {y}");
+        }
+    }
+}
+
+/// Delta and A Delta, also where the product wraps: the clamp is exact.
+#[test]
+fn steps_with_a_secret_clamp() {
+    let (_, forms) = forms();
+    let (heads, tokens) = (3, 90);
+    let rates = [1 << 18, 40 << 18, 36_315 << 18];
+    let from = F + forms.scales.step_weight;
+    // The clamp as the twin sets it, in units of the comparison.
+    let unit = f64::from(STEP - forms.softplus.cmp_shift()).exp2();
+    let threshold = |rate: i64| {
+        let delta = CLAMP as f64 / (rate as f64 / 262_144.0);
+        let at = if delta > 30.0 { delta } else { delta.exp_m1().ln() };
+        (at * unit + 0.5).round() as i64
+    };
+    let thresholds: Vec<i64> = rates.iter().map(|&r| threshold(r)).collect();
+    let dt: Vec<i64> = (0..heads * tokens).map(|i| ((i as i64 * 37) % 240 - 140) << (from - 4)).collect();
+    let step = Steps::new(RING, &forms, F, heads, tokens);
+    let (a, b) = split(RING, &dt, 3);
+    let secrets = StepSecrets { rates: &rates, thresholds: &thresholds };
+    let ran = both(|p| step.run(p, a, None), |p| step.run(p, b, Some(secrets)));
+    ran.assert_declared(|l| step.declare(l));
+    let (delta, z) = (join(&ran.client.0, &ran.server.0), join(&ran.client.1, &ran.server.1));
+    let mut clamped = 0;
+    for (i, &dt) in dt.iter().enumerate() {
+        let (real, head) = (dt as f64 / f64::from(from).exp2(), i % heads);
+        let want = softplus(real);
+        let got = delta[i] as f64 / f64::from(DELTA).exp2();
+        assert!((got / want - 1.0).abs() < 0.02 || (got - want).abs() < 1e-5, "Delta of {real}: {got} {want}");
+        let product = delta[i] as f64 / f64::from(DELTA).exp2() * (rates[head] >> 18) as f64;
+        let z = z[i] as f64 / f64::from(DECAY).exp2();
+        clamped += usize::from(z == -(CLAMP as f64));
+        // Beside the threshold either is right; beyond it only the clamp.
+        let near = (product / CLAMP as f64 - 1.0).abs() < 0.08;
+        let want = -product.min(CLAMP as f64);
+        assert!((z - want).abs() < 1e-6 || near && (z + product).abs() < 1e-6, "A Delta of {real}: {z} {want}");
+    }
+    assert!(clamped > tokens / 2, "{clamped}");
+    let x = Shared::new(RING, vec![0; heads * tokens]);
+    let refused = |p: &mut Party| Ok(step.run(p, x.clone(), (p.role() == Role::P0).then_some(secrets)).is_err());
+    let ran = both(refused, refused);
+    assert!(ran.client && ran.server && ran.cost.total_bytes() == 0, "secrets belong to the server");
+}
+
+#[test]
+fn gate_of_values() {
+    let (_, forms) = forms();
+    let s = &forms.scales;
+    let (y, z) = (integers(200, 3 << s.scanned, 1), integers(200, 3 << F, 2));
+    let step = Gate::new(RING, &forms, F, 200);
+    let ((y0, y1), (z0, z1)) = (split(RING, &y, 3), split(RING, &z, 4));
+    let ran = both(|p| step.run(p, &y0, &z0), |p| step.run(p, &y1, &z1));
+    ran.assert_declared(|l| step.declare(l));
+    for ((y, z), got) in y.iter().zip(&z).zip(join(&ran.client, &ran.server)) {
+        assert!(rounded(y * z, s.scanned + F - s.gated).contains(&got));
+    }
+}
+
+#[test]
+fn pooling_and_head_are_exact() {
+    let (width, rows, classes) = (6, 9, 3);
+    for (pooling, tokens) in [(Pooling::Mean, 5), (Pooling::Last, 5), (Pooling::Last, 9), (Pooling::Mean, 1)] {
+        let select = selection(pooling, tokens, rows);
+        assert_eq!(select.len(), rows);
+        assert!(select[tokens..].iter().all(|&w| w == 0), "padding has no weight");
+        assert!((select.iter().sum::<u64>() as f64 / f64::from(1 << POOL) - 1.0).abs() < 1e-6);
+        let states = integers(rows * width, 5 << F, 1);
+        let (a, b) = split(RING, &states, 2);
+        let pool = Pool::new(RING, width, rows);
+        let ran = both(|p| pool.run(p, Some(&select), &a), |p| pool.run(p, None, &b));
+        ran.assert_declared(|l| {
+            pool.declare(l);
+            Ok(())
+        });
+        let sum: Vec<i64> =
+            (0..width).map(|j| (0..rows).map(|t| states[t * width + j] * select[t] as i64).sum()).collect();
+        assert_eq!(join(&ran.client, &ran.server), sum);
+
+        let (weights, bias) = (integers(classes * width, 1 << 16, 3), integers(classes, 1 << 30, 4));
+        let head = Head::new(RING, width, classes, F);
+        let ran = both(
+            |p| head.run(p, ran.client.clone(), None),
+            |p| head.run(p, ran.server.clone(), Some((&weights, &bias))),
+        );
+        ran.assert_declared(|l| head.declare(l));
+        for (c, got) in join(&ran.client, &ran.server).into_iter().enumerate() {
+            // Only the pooled state was rounded: by less than one each.
+            let pooled = |j: usize| rounded(sum[j], POOL);
+            let of = |pick: fn([i64; 2], i64) -> i64| -> i64 {
+                bias[c] + (0..width).map(|j| pick(pooled(j), weights[c * width + j])).sum::<i64>()
+            };
+            let low = of(|p, w| (p[0] * w).min(p[1] * w));
+            let high = of(|p, w| (p[0] * w).max(p[1] * w));
+            assert!((low..=high).contains(&got), "{low} {got} {high}");
+        }
+    }
+}
+
+#[test]
+fn the_label_goes_to_the_client_alone() {
+    for (logits, best) in [(vec![3], 0), (vec![-5, -4], 1), (vec![7, 9, 9, -2, 8], 2), (vec![1 << 45, -(1 << 45)], 0)] {
+        let step = Label::new(RING, logits.len());
+        let (a, b) = split(RING, &logits, 1);
+        let ran = both(|p| step.run(p, &a), |p| step.run(p, &b));
+        ran.assert_declared(|l| step.declare(l));
+        assert_eq!((ran.client, ran.server), (Some(best), None));
+    }
+}
+
+#[test]
+fn rows_of_the_table() {
+    let (width, tokens) = (12, 70);
+    let params = Params::linear().unwrap();
+    let table = integers(width * VOCAB, 1 << 31, 1);
+    let (owner, copy) = Owner::publish(params, width, &table, &mut Prg::from_seed([2; 16])).unwrap();
+    let ids = document(tokens, 3);
+    let step = Embed::new(params, Embedding::Encrypted, width, F, tokens);
+    let mut prg = Prg::from_seed([4; 16]);
+    let ran = both(|p| step.run(p, Rows::Client(&ids, &copy, &mut prg)), |p| step.run(p, Rows::Server(&owner)));
+    ran.assert_declared(|l| step.declare(l));
+    let public = Embed::new(params, Embedding::Public, width, F, tokens);
+    let open = both(|p| public.run(p, Rows::Public(&ids, &table)), |p| public.run(p, Rows::Nothing));
+    open.assert_declared(|l| public.declare(l));
+    let (private, open) = (join(&ran.client, &ran.server), join(&open.client, &open.server));
+    for (at, (&a, &b)) in private.iter().zip(&open).enumerate() {
+        let exact = table[ids[at / width] as usize * width + at % width] as f64 / 16384.0;
+        // Noise of deviation 167 at 30 bits is a hundredth of an ulp.
+        assert!((a as f64 - exact).abs() < 1.1 && (b as f64 - exact).abs() <= 0.5, "{a} {b} {exact}");
+    }
+    // The wrong kind, the wrong party, an id outside: nothing is sent.
+    let ran = both(
+        |p| {
+            Ok([
+                step.run(p, Rows::Public(&ids, &table)).is_err(),
+                public.run(p, Rows::Public(&[99; 70], &table)).is_err(),
+            ])
+        },
+        |p| Ok(step.run(p, Rows::Nothing).is_err()),
+    );
+    assert!(ran.client == [true, true] && ran.server && ran.cost.total_bytes() == 0);
+}
