@@ -56,7 +56,7 @@ impl Dual {
         ready.extend(w.chain.map(|c| (c.left, self.decay_matrix(party.role(), &decays))));
         open(&mut opened, party, ready)?;
 
-        let mut scores = Vec::new();
+        let mut scores = Vec::with_capacity(self.segment.chunks * d.groups * tile);
         for wires in &w.parts {
             lower_of(q, opened.product(wires.scores)?.values(), &mut scores);
         }
@@ -157,16 +157,20 @@ impl Dual {
     /// Sums between the ends of chunks: `[head][row][column < row]`. A carry ends where the segment begins.
     fn between(&self, sums: &Shared) -> Shared {
         let (seg, heads, q) = (&self.segment, self.dims.heads(), self.segment.q);
-        let mut out = Vec::new();
+        let side = seg.states();
+        let mut out = Vec::with_capacity(heads * triangle(side));
         for head in 0..heads {
-            let mut ends: Vec<u64> = if seg.carry_in { vec![0] } else { Vec::new() };
             let mut end = 0u64;
-            for chunk in 0..seg.states() - ends.len() {
-                end = end.wrapping_add(sums.values()[(chunk * heads + head) * (q + 1) + q]);
-                ends.push(end);
-            }
-            for (o, &to) in ends.iter().enumerate() {
-                out.extend(ends[..o].iter().map(|&from| to.wrapping_sub(from)));
+            let ends = (0..side).map(|state| {
+                if state >= usize::from(seg.carry_in) {
+                    let chunk = state - usize::from(seg.carry_in);
+                    end = end.wrapping_add(sums.values()[(chunk * heads + head) * (q + 1) + q]);
+                }
+                end
+            });
+            let ends = Shared::new(self.ring, ends.collect());
+            for (row, &to) in ends.values().iter().enumerate() {
+                out.extend(ends.values()[..row].iter().map(|&from| to.wrapping_sub(from)));
             }
         }
         Shared::new(self.ring, out)
@@ -178,7 +182,9 @@ impl Dual {
         let pairs = self.segment.chunks * heads;
         let mut rights: Vec<Vec<u64>> = self.levels.iter().map(|l| vec![0; pairs * l.nodes * l.rights]).collect();
         let mut rows = vec![0; pairs * q];
-        let (mut left, mut column) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
+        // Room for all: a vector that grows leaves copies of shares behind.
+        let room = || Vec::with_capacity(exps.len());
+        let (mut left, mut column) = ((room(), room()), (room(), room()));
         let mut next = exps.values().iter().copied();
         for (c, list) in self.factors.iter().enumerate() {
             for head in 0..heads {

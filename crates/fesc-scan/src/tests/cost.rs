@@ -1,17 +1,16 @@
 //! What a segment costs, that the size of a chunk is chosen well, and what is refused.
 
-use fesc_model::Config;
 use fesc_model::outline::scale::{CHUNK, RING, SEGMENT};
 use fesc_mpc::provider::Queue;
 use fesc_mpc::{Ledger, Party, Role, Shared};
 use fesc_net::Channel;
 
-use super::support::{Layer, layer, sized};
+use super::support::{Layer, layer};
 use crate::{Carry, Dual, Packet, ScanError, cost_by_chunk};
 
 /// The paper's base shape.
 fn base() -> Layer {
-    sized(*Config::named("tiny").unwrap().shape(), 1, 24, 64, 128)
+    layer(1, 24, 64, 128)
 }
 
 /// At base shape and 2,048 tokens the model's chunk is within 10 percent of the cheapest, online and offline.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use fesc_model::outline::{LayerForms, scale};
-use fesc_model::twin::{Calibration, Preset, Twin};
+use fesc_model::twin::{Calibration, ExpForm, Preset, Twin};
 use fesc_model::{Config, Model, Shape, Weights};
 use fesc_mpc::correlation::Material;
 use fesc_mpc::provider::{Correlations, Dealer, TwoParty, serve_dealer};
@@ -13,7 +13,7 @@ use fesc_ot::CotKind;
 use fesc_ring::Prg;
 
 use crate::reference::Plain;
-use crate::{Carry, Dual, Packet, Result};
+use crate::{Carry, Dual, Packet, Result, Scan};
 
 /// One layer with its forms.
 pub(super) struct Layer {
@@ -24,11 +24,14 @@ pub(super) struct Layer {
 
 /// A layer whose scales are those of moderate ranges: Delta to 0.25, x, B, C to 1.
 pub(super) fn layer(groups: usize, heads: usize, head_dim: usize, state: usize) -> Layer {
-    sized(Shape { vocab: 50, d_model: 16, ..*Config::named("tiny").unwrap().shape() }, groups, heads, head_dim, state)
+    with_exp(ExpForm::Power, groups, heads, head_dim, state)
 }
 
-pub(super) fn sized(base: Shape, groups: usize, heads: usize, head_dim: usize, state: usize) -> Layer {
-    let config = Config::new(Shape { layers: 1, heads, head_dim, state, groups, ..base }).unwrap();
+/// The same with another form of exp.
+pub(super) fn with_exp(exp: ExpForm, groups: usize, heads: usize, head_dim: usize, state: usize) -> Layer {
+    let tiny = *Config::named("tiny").unwrap().shape();
+    let shape = Shape { vocab: 50, d_model: 16, layers: 1, heads, head_dim, state, groups, ..tiny };
+    let config = Config::new(shape).unwrap();
     let mut prg = Prg::from_seed([3; 16]);
     let mut weights = Weights::random(&config, Some(3), &mut prg);
     for (h, d) in weights.layers[0].d.iter_mut().enumerate() {
@@ -39,7 +42,7 @@ pub(super) fn sized(base: Shape, groups: usize, heads: usize, head_dim: usize, s
     let stats = &mut calibration.layers[0];
     (stats.delta, stats.x, stats.bc, stats.score) = (0.25, 1.0, 1.0, (state as f64).min(16.0));
     (stats.chunk_state, stats.state, stats.carried, stats.scanned) = (16.0, 64.0, 128.0, 128.0);
-    let twin = Twin::new(&model, &calibration, Preset::FAST).unwrap();
+    let twin = Twin::new(&model, &calibration, Preset::FAST.with_exp(exp)).unwrap();
     let forms = twin.outline().unwrap().layer(0).unwrap();
     Layer { shape: *config.shape(), twin, forms }
 }
@@ -178,6 +181,7 @@ pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usiz
         let skip = (role == Role::P1).then_some(secrets.skip);
         let (mut out, mut carry) = (Vec::new(), None::<Carry>);
         for ((kernel, _), packet) in kernels.iter().zip(&packets) {
+            let kernel: &dyn Scan = kernel;
             let (y, next) = kernel.run(&mut party, &packet[role.index()], skip, carry.as_ref()).unwrap();
             out.push(y);
             carry = next;
