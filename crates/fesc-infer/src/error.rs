@@ -86,6 +86,12 @@ pub enum InferError {
         /// What it has.
         got: usize,
     },
+    /// The opened label is no class.
+    #[error("the opened label is none of the {classes} classes; the peer did not follow the protocol")]
+    Answer {
+        /// Classes of the model.
+        classes: usize,
+    },
     /// The setup of a model could not be read or written.
     #[error("the model's setup: {0}")]
     Io(#[from] io::Error),

@@ -69,7 +69,8 @@ enum Place {
     End,
 }
 
-type Declare<'a> = &'a dyn Fn(&mut Ledger) -> Result<()>;
+/// Writes the cost of one stage.
+pub(crate) type Declare<'a> = &'a dyn Fn(&mut Ledger) -> Result<()>;
 /// Takes the stages of a place: name, layer, segment, cost.
 type Visit<'a> = &'a mut dyn FnMut(&'static str, Option<usize>, usize, Declare<'_>) -> Result<()>;
 

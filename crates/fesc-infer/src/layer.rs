@@ -1,9 +1,9 @@
 //! One block of the model on one segment (design 6): the protocol, written once over the stages for both parties.
 
-use fesc_mpc::{Ledger, Party, Shared};
+use fesc_mpc::{Party, Shared};
 use fesc_scan::{Carry, Dual, Packet};
 
-use crate::flow::{Flow, Segment};
+use crate::flow::{Declare, Flow, Segment};
 use crate::pads::{Pad, Pads};
 use crate::setup::{Matrix, ServerSetup};
 use crate::stage::{Activate, Bias, Gate, Half, Linear, Norm, Rescale, StepSecrets, Steps, Widths};
@@ -52,7 +52,7 @@ impl LayerStages {
             widths,
             norm: Norm::new(ring, &forms.norm, f, tokens),
             in_proj: Self::linear(flow, Matrix::InProj, segment)?,
-            activate: Activate::new(ring, forms, f, &widths, tokens),
+            activate: Activate::new(ring, forms, f, &widths, tokens)?,
             steps: Steps::new(ring, forms, f, shape.heads, tokens),
             scan: Dual::new(shape, forms, tokens, segment.index > 0, !segment.last)?,
             gate: Gate::new(ring, forms, f, tokens * widths.inner),
@@ -70,15 +70,12 @@ impl LayerStages {
             Matrix::InProj => {
                 Linear::new(flow.params(), linear, segment.before, segment.tokens, flow.widths().columns())
             }
-            Matrix::OutProj => Linear::new(flow.params(), linear, 0, segment.tokens, [0..shape.d_model]),
+            Matrix::OutProj => Linear::new(flow.params(), linear, 0, segment.tokens, std::iter::once(0..shape.d_model)),
         }
     }
 
     /// Shows every stage with its cost, in order.
-    pub(crate) fn declare(
-        &self,
-        visit: &mut dyn FnMut(&'static str, &dyn Fn(&mut Ledger) -> Result<()>) -> Result<()>,
-    ) -> Result<()> {
+    pub(crate) fn declare(&self, visit: &mut dyn FnMut(&'static str, Declare<'_>) -> Result<()>) -> Result<()> {
         visit("norm", &|l| self.norm.declare(l))?;
         visit("in_proj", &|l| {
             self.in_proj.declare(l);

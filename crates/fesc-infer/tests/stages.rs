@@ -128,7 +128,7 @@ fn linear_layer_with_past_and_parts() {
         }
     }
     // Parts beyond the matrix, and halves of the wrong party, are refused.
-    assert!(Linear::new(params, linear, 0, 3, [0..8]).is_err());
+    assert!(Linear::new(params, linear, 0, 3, std::iter::once(0..8)).is_err());
     let ran = both(
         |p| Ok(step.run(p, Half::Server(&server, &[]), &a).is_err()),
         |p| Ok(step.run(p, Half::Client(&mut |_| Err(InferError::Pads)), &b).is_err()),
@@ -148,7 +148,7 @@ fn is_outcome(form: &FixedPiecewise, x: i64, shift: u32, y: i64) -> bool {
 fn activations_of_a_projection() {
     let (twin, forms) = forms();
     let (widths, tokens, s) = (Widths::new(twin.outline().unwrap().shape()), 5, &forms.scales);
-    let step = Activate::new(RING, &forms, F, &widths, tokens);
+    let step = Activate::new(RING, &forms, F, &widths, tokens).unwrap();
     let conv = s.conv_weight + s.conv_tap;
     let sizes = [widths.inner, widths.inner, widths.mixed, widths.mixed].map(|w| w * tokens);
     let shifts = [s.gate_weight, conv, conv, conv];

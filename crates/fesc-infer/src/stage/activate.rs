@@ -1,23 +1,28 @@
 //! z, x, B and C from the projection's scale to their own, through SiLU.
 //!
-//! x, B and C have the convolution and its bias in them already. z and x have the same form and go through it together.
+//! x, B and C have the convolution and its bias in them already. The forms of all four are the same integers up to the last
+//! truncation, so that one comparison and one opening serve them together, and only the truncation to F or to s.bc bits is
+//! done apart: nine rounds.
 
-use fesc_approx::FixedPiecewise;
+use fesc_approx::{FixedPiecewise, Plan};
+use fesc_model::ModelError;
 use fesc_model::outline::LayerForms;
+use fesc_model::twin::TwinError;
 use fesc_mpc::activation::{Activation, Piecewise};
 use fesc_mpc::{Ledger, Party, Shared};
 use fesc_ring::Ring;
 
 use super::{Rescale, Widths};
-use crate::Result;
+use crate::{InferError, Result};
 
-/// Two roundings, then SiLU of everything.
+/// Two roundings, SiLU of everything, two truncations.
 pub struct Activate {
     gate: Rescale,
     conv: Rescale,
-    /// z and x, if their forms are one.
-    joint: bool,
-    forms: [FixedPiecewise; 3],
+    /// SiLU at the scale of its sum, not truncated.
+    silu: FixedPiecewise,
+    leave: Rescale,
+    leave_bc: Rescale,
     elements: [usize; 4],
 }
 
@@ -33,18 +38,42 @@ pub struct Active {
     pub c: Shared,
 }
 
+/// The form without its last truncation.
+fn untruncated(form: &FixedPiecewise) -> Result<FixedPiecewise> {
+    let plan = Plan {
+        ring: form.ring(),
+        in_frac: form.in_frac(),
+        out_frac: form.sum_frac(),
+        sum_frac: form.sum_frac(),
+        cmp_shift: form.cmp_shift(),
+        cmp_bits: form.cmp_bits(),
+    };
+    let build = FixedPiecewise::from_integers(&plan, &form.thresholds_int(), form.pieces_int().to_vec(), None);
+    Ok(build.map_err(|source| ModelError::from(TwinError::Form { layer: 0, what: "SiLU", source }))?)
+}
+
 impl Activate {
     /// For `tokens` tokens.
-    pub fn new(ring: Ring, forms: &LayerForms, frac: u32, widths: &Widths, tokens: usize) -> Self {
+    ///
+    /// # Errors
+    /// If the forms of z, x, B and C differ in more than their last truncation.
+    pub fn new(ring: Ring, forms: &LayerForms, frac: u32, widths: &Widths, tokens: usize) -> Result<Self> {
         let s = &forms.scales;
         let elements = [widths.inner, widths.inner, widths.mixed, widths.mixed].map(|w| w * tokens);
-        Self {
-            gate: Rescale::new(ring, frac + s.gate_weight, frac, elements[0]),
-            conv: Rescale::new(ring, frac + s.conv_weight + s.conv_tap, frac, elements[1..].iter().sum()),
-            joint: forms.gate == forms.x,
-            forms: [forms.gate.clone(), forms.x.clone(), forms.bc.clone()],
-            elements,
+        let silu = untruncated(&forms.gate)?;
+        if forms.gate != forms.x || silu != untruncated(&forms.bc)? {
+            return Err(InferError::Misuse { what: "SiLU", why: "z, x, B and C must have one form" });
         }
+        let [n_z, n_x, n_b, n_c] = elements;
+        let sum = silu.sum_frac();
+        Ok(Self {
+            gate: Rescale::new(ring, frac + s.gate_weight, frac, n_z),
+            conv: Rescale::new(ring, frac + s.conv_weight + s.conv_tap, frac, n_x + n_b + n_c),
+            silu,
+            leave: Rescale::new(ring, sum, forms.gate.out_frac(), n_z + n_x),
+            leave_bc: Rescale::new(ring, sum, forms.bc.out_frac(), n_b + n_c),
+            elements,
+        })
     }
 
     /// Writes the cost.
@@ -54,15 +83,9 @@ impl Activate {
     pub fn declare(&self, ledger: &mut Ledger) -> Result<()> {
         self.gate.declare(ledger)?;
         self.conv.declare(ledger)?;
-        let [gate, x, bc] = self.forms.each_ref().map(Piecewise::new);
-        let [n_gate, n_x, n_b, n_c] = self.elements;
-        if self.joint {
-            gate.declare(n_gate + n_x, ledger)?;
-        } else {
-            gate.declare(n_gate, ledger)?;
-            x.declare(n_x, ledger)?;
-        }
-        Ok(bc.declare(n_b + n_c, ledger)?)
+        Piecewise::new(&self.silu).declare(self.elements.iter().sum(), ledger)?;
+        self.leave.declare(ledger)?;
+        self.leave_bc.declare(ledger)
     }
 
     /// z, x, B, C as the projection gives them, token by token.
@@ -72,18 +95,19 @@ impl Activate {
     pub fn run(&self, party: &mut Party, [z, x, b, c]: [Shared; 4]) -> Result<Active> {
         let [n_z, n_x, n_b, n_c] = self.elements;
         let z = self.gate.run(party, z)?;
-        let all = Shared::concat(&[&x, &b, &c])?;
+        let conv = Shared::concat(&[&x, &b, &c])?;
         drop((x, b, c));
-        let all = self.conv.run(party, all)?;
-        let x = all.slice(0..n_x)?;
-        let [of_gate, of_x, of_bc] = self.forms.each_ref().map(Piecewise::new);
-        let (gate, x) = if self.joint {
-            let both = of_gate.run(party, &Shared::concat(&[&z, &x])?)?;
-            (both.slice(0..n_z)?, both.slice(n_z..n_z + n_x)?)
-        } else {
-            (of_gate.run(party, &z)?, of_x.run(party, &x)?)
-        };
-        let bc = of_bc.run(party, &all.slice(n_x..n_x + n_b + n_c)?)?;
-        Ok(Active { gate, x, b: bc.slice(0..n_b)?, c: bc.slice(n_b..n_b + n_c)? })
+        let conv = self.conv.run(party, conv)?;
+        let all = Shared::concat(&[&z, &conv])?;
+        drop((z, conv));
+        let all = Piecewise::new(&self.silu).run(party, &all)?;
+        let zx = self.leave.run(party, all.slice(0..n_z + n_x)?)?;
+        let bc = self.leave_bc.run(party, all.slice(n_z + n_x..all.len())?)?;
+        Ok(Active {
+            gate: zx.slice(0..n_z)?,
+            x: zx.slice(n_z..n_z + n_x)?,
+            b: bc.slice(0..n_b)?,
+            c: bc.slice(n_b..n_b + n_c)?,
+        })
     }
 }

@@ -16,8 +16,8 @@ use fesc_mpc::protocol::{ArgMax, BitToArithmetic, Compare, Open, Sender, Thresho
 use fesc_mpc::{Ledger, MpcError, Party, Role, Shared};
 use fesc_ring::Ring;
 
-use crate::Result;
 use crate::error::check;
+use crate::{InferError, Result};
 
 /// Arg-max of the logits, to the client.
 pub struct Label {
@@ -47,8 +47,13 @@ impl Label {
     /// If the protocol fails.
     pub fn run(&self, party: &mut Party, logits: &Shared) -> Result<Option<usize>> {
         let index = self.best.run(party, logits)?;
-        let opened = self.open.run(party, &index)?;
-        Ok(opened.and_then(|v| v.first().map(|&class| class as usize)))
+        let Some(opened) = self.open.run(party, &index)? else { return Ok(None) };
+        // What the server sent decides the number: it may be none of the classes.
+        let classes = self.best.columns;
+        match opened.first() {
+            Some(&class) if class < classes as u64 => Ok(Some(class as usize)),
+            _ => Err(InferError::Answer { classes }),
+        }
     }
 }
 

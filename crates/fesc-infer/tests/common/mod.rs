@@ -75,20 +75,46 @@ impl<A, B> Ran<A, B> {
     }
 }
 
-/// Runs both parties with dealt correlations.
-pub fn both<A: Send, B: Send>(
-    client: impl FnOnce(&mut Party) -> Result<A> + Send,
-    server: impl FnOnce(&mut Party) -> Result<B> + Send,
-) -> Ran<A, B> {
+/// Both parties and their dealer; what is taken is noted.
+struct Room {
+    parties: [Party; 2],
+    links: [Channel; 2],
+    taken: Arc<Mutex<Vec<Request>>>,
+}
+
+fn room() -> Room {
     let (p0, d0) = Channel::memory_pair();
     let (p1, d1) = Channel::memory_pair();
     let (c0, c1) = Channel::memory_pair();
     let taken: Arc<Mutex<Vec<Request>>> = Arc::default();
-    let source = |role, link| Noted { inner: Dealer::new(role, link), taken: Arc::default() };
-    let mut first = source(Role::P0, p0);
-    first.taken = Arc::clone(&taken);
-    let mut a = Party::new(Role::P0, c0, Box::new(first));
-    let mut b = Party::new(Role::P1, c1, Box::new(source(Role::P1, p1)));
+    let party = |role, channel, link, taken| {
+        Party::new(role, channel, Box::new(Noted { inner: Dealer::new(role, link), taken }))
+    };
+    let first = party(Role::P0, c0, p0, Arc::clone(&taken));
+    Room { parties: [first, party(Role::P1, c1, p1, Arc::default())], links: [d0, d1], taken }
+}
+
+/// Lets both parties meet, whatever becomes of it; a party that fails leaves.
+pub fn meet<A: Send, B: Send>(
+    client: impl FnOnce(&mut Party) -> A + Send,
+    server: impl FnOnce(&mut Party) -> B + Send,
+) -> (A, B) {
+    let Room { parties: [mut a, mut b], links: [d0, d1], .. } = room();
+    std::thread::scope(|scope| {
+        scope.spawn(|| serve_dealer(d0, d1, &mut Prg::from_seed([5; 16])));
+        let peer = scope.spawn(move || server(&mut b));
+        let client = client(&mut a);
+        drop(a);
+        (client, peer.join().unwrap())
+    })
+}
+
+/// Runs both parties with dealt correlations, counting.
+pub fn both<A: Send, B: Send>(
+    client: impl FnOnce(&mut Party) -> Result<A> + Send,
+    server: impl FnOnce(&mut Party) -> Result<B> + Send,
+) -> Ran<A, B> {
+    let Room { parties: [mut a, mut b], links: [d0, d1], taken } = room();
     std::thread::scope(|scope| {
         let dealer = scope.spawn(|| serve_dealer(d0, d1, &mut Prg::from_seed([5; 16])));
         let peer = scope.spawn(move || {
