@@ -19,16 +19,73 @@ pub struct Affine {
     a: Shoup,
     b: Shoup,
     c: u64,
+    /// The best path that this processor has and that takes the prime.
+    best: Path,
 }
 
 /// Inputs must be below this.
 pub const INPUT_LIMIT: u64 = 1 << 52;
 
+fn best(modulus: Modulus) -> Path {
+    let have = Path::available().last().unwrap_or(Path::Portable);
+    if modulus.value() < SIMD_LIMIT { have } else { Path::Portable }
+}
+
+/// `out = values mod p` for values of magnitude up to `2p`, on the best path.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn reduce_signed(modulus: Modulus, values: &[i64], out: &mut [u64]) {
+    reduce_signed_with(cpu::path(), modulus, values, out);
+}
+
+/// [`reduce_signed`] on a given path.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn reduce_signed_with(path: Path, modulus: Modulus, values: &[i64], out: &mut [u64]) {
+    assert_eq!(values.len(), out.len(), "a reduction needs equal lengths");
+    debug_assert!(values.iter().all(|v| v.unsigned_abs() <= 2 * modulus.value()), "values must be at most 2p");
+    let one = |v: i64| {
+        let p = modulus.value();
+        let x = (v as u64).wrapping_add(2 * p);
+        // Wrapping below zero makes the difference large: the smaller one is the reduced one.
+        let x = x.min(x.wrapping_sub(2 * p));
+        x.min(x.wrapping_sub(p))
+    };
+    #[cfg(target_arch = "x86_64")]
+    if path.min(best(modulus)) == Path::Avx512 {
+        let whole = out.len() / 8 * 8;
+        // SAFETY: the processor has the path, both lengths are `whole`.
+        unsafe { reduce_signed_avx512(modulus.value(), &values[..whole], &mut out[..whole]) };
+        return out[whole..].iter_mut().zip(&values[whole..]).for_each(|(o, &v)| *o = one(v));
+    }
+    let _ = path;
+    out.iter_mut().zip(values).for_each(|(o, &v)| *o = one(v));
+}
+
+/// # Safety
+/// The processor must have AVX-512 F; lengths equal and a multiple of 8.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn reduce_signed_avx512(p: u64, values: &[i64], out: &mut [u64]) {
+    let (vp, two_p) = (_mm512_set1_epi64(p as i64), _mm512_set1_epi64(2 * p as i64));
+    for i in (0..out.len()).step_by(8) {
+        // SAFETY: `i + 8` is at most the common length.
+        unsafe {
+            let x = _mm512_add_epi64(_mm512_loadu_si512(values.as_ptr().add(i).cast()), two_p);
+            let x = _mm512_min_epu64(x, _mm512_sub_epi64(x, two_p));
+            let x = _mm512_min_epu64(x, _mm512_sub_epi64(x, vp));
+            _mm512_storeu_si512(out.as_mut_ptr().add(i).cast(), x);
+        }
+    }
+}
+
 impl Affine {
     /// The map with these factors; they are reduced.
     pub fn new(modulus: Modulus, a: u64, b: u64, c: u64) -> Self {
         let shoup = |x| modulus.shoup(modulus.reduce(x));
-        Self { modulus, a: shoup(a), b: shoup(b), c: modulus.reduce(c) }
+        Self { modulus, a: shoup(a), b: shoup(b), c: modulus.reduce(c), best: best(modulus) }
     }
 
     /// `x = a x + b y + c` on the best path. Elements must be below [`INPUT_LIMIT`].
@@ -46,36 +103,54 @@ impl Affine {
     pub fn apply_with(&self, path: Path, x: &mut [u64], y: &[u64]) {
         assert_eq!(x.len(), y.len(), "an affine map of two vectors needs equal lengths");
         debug_assert!(x.iter().chain(y).all(|&v| v < INPUT_LIMIT), "inputs must be below 2^52");
+        self.run(path, x, Some(y));
+    }
+
+    /// `x = a x + c`. Elements must be below [`INPUT_LIMIT`].
+    pub fn apply_one(&self, x: &mut [u64]) {
+        self.apply_one_with(cpu::path(), x);
+    }
+
+    /// [`Affine::apply_one`] on a given path.
+    pub fn apply_one_with(&self, path: Path, x: &mut [u64]) {
+        debug_assert!(x.iter().all(|&v| v < INPUT_LIMIT), "inputs must be below 2^52");
+        self.run(path, x, None);
+    }
+
+    fn run(&self, path: Path, x: &mut [u64], y: Option<&[u64]>) {
         #[cfg(target_arch = "x86_64")]
-        if self.modulus.value() < SIMD_LIMIT && path == Path::Avx512 && Path::available().any(|p| p == path) {
+        if path.min(self.best) == Path::Avx512 {
             let whole = x.len() / 8 * 8;
             let (body, tail) = x.split_at_mut(whole);
             // SAFETY: the processor has the path, the prime is below 2^50, both lengths are `whole`.
-            unsafe { self.avx512(body, &y[..whole]) };
-            return self.portable(tail, &y[whole..]);
+            unsafe {
+                match y {
+                    Some(y) => self.avx512::<true>(body, &y[..whole]),
+                    None => self.avx512::<false>(body, &[]),
+                }
+            };
+            return self.portable(tail, y.map(|y| &y[whole..]));
         }
         let _ = path;
         self.portable(x, y);
     }
 
-    /// `x = a x + c`. Elements must be below [`INPUT_LIMIT`].
-    pub fn apply_one(&self, x: &mut [u64]) {
+    fn portable(&self, x: &mut [u64], y: Option<&[u64]>) {
         let m = self.modulus;
-        x.iter_mut().for_each(|x| *x = m.add(m.mul_shoup(*x, self.a), self.c));
-    }
-
-    fn portable(&self, x: &mut [u64], y: &[u64]) {
-        let m = self.modulus;
-        for (x, &y) in x.iter_mut().zip(y) {
-            *x = m.add(m.add(m.mul_shoup(*x, self.a), m.mul_shoup(y, self.b)), self.c);
+        match y {
+            None => x.iter_mut().for_each(|x| *x = m.add(m.mul_shoup(*x, self.a), self.c)),
+            Some(y) => x.iter_mut().zip(y).for_each(|(x, &y)| {
+                *x = m.add(m.add(m.mul_shoup(*x, self.a), m.mul_shoup(y, self.b)), self.c);
+            }),
         }
     }
 
     /// # Safety
-    /// The processor must have AVX-512 F and IFMA; the prime must be below `2^50`; lengths equal and a multiple of 8.
+    /// The processor must have AVX-512 F and IFMA; the prime must be below `2^50`; the length of `x` a multiple of 8, and that of `y` the same
+    /// if `TWO`. Else `y` is not read.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    unsafe fn avx512(&self, x: &mut [u64], y: &[u64]) {
+    unsafe fn avx512<const TWO: bool>(&self, x: &mut [u64], y: &[u64]) {
         let p = self.modulus.value();
         let set = |x: u64| _mm512_set1_epi64(x as i64);
         // floor(w 2^64 / p) >> 12 is floor(w 2^52 / p).
@@ -87,11 +162,14 @@ impl Affine {
             // SAFETY: `i + 8` is at most the common length.
             unsafe {
                 let at = x.as_mut_ptr().add(i);
-                let (u, v) = (_mm512_loadu_si512(at.cast()), _mm512_loadu_si512(y.as_ptr().add(i).cast()));
-                let s = _mm512_madd52lo_epu64(zero, u, a);
-                let s = _mm512_madd52lo_epu64(s, _mm512_madd52hi_epu64(zero, u, a_quotient), neg_p);
-                let s = _mm512_madd52lo_epu64(s, v, b);
-                let s = _mm512_madd52lo_epu64(s, _mm512_madd52hi_epu64(zero, v, b_quotient), neg_p);
+                let u = _mm512_loadu_si512(at.cast());
+                let mut s = _mm512_madd52lo_epu64(zero, u, a);
+                s = _mm512_madd52lo_epu64(s, _mm512_madd52hi_epu64(zero, u, a_quotient), neg_p);
+                if TWO {
+                    let v = _mm512_loadu_si512(y.as_ptr().add(i).cast());
+                    s = _mm512_madd52lo_epu64(s, v, b);
+                    s = _mm512_madd52lo_epu64(s, _mm512_madd52hi_epu64(zero, v, b_quotient), neg_p);
+                }
                 // Modulo 2^52 the sum of two values in [0, 2p).
                 let s = _mm512_and_si512(s, low52);
                 let s = _mm512_min_epu64(s, _mm512_sub_epi64(s, two_p));
@@ -109,6 +187,22 @@ mod tests {
     use super::*;
     use crate::Prg;
     use crate::primes::ntt_primes;
+
+    #[test]
+    fn signed_values_are_reduced_on_every_path() {
+        let mut prg = Prg::from_seed([4; 16]);
+        for bits in [20, 47, 50, 61] {
+            let m = Modulus::new(ntt_primes(bits, 1024, 1).unwrap()[0]).unwrap();
+            let p = m.value() as i64;
+            let mut values = vec![0, 1, -1, p, -p, p - 1, 1 - p, 2 * p, -2 * p, 2 * p - 1, 1 - 2 * p, p + 1, -p - 1];
+            values.extend((0..90).map(|_| (prg.next_u64() as i64) % (2 * p)));
+            for path in Path::available() {
+                let mut out = vec![0; values.len()];
+                reduce_signed_with(path, m, &values, &mut out);
+                assert!(out.iter().zip(&values).all(|(&o, &v)| o == v.rem_euclid(p) as u64), "{bits} {path:?}");
+            }
+        }
+    }
 
     #[test]
     fn every_path_is_the_formula() {
@@ -138,10 +232,10 @@ mod tests {
                     let mut got = x.clone();
                     map.apply_with(path, &mut got, &y);
                     assert!(got.iter().zip(x.iter().zip(&y)).all(|(&g, (&x, &y))| g == wide(x, y)), "{p} {path:?}");
+                    let mut got = x.clone();
+                    map.apply_one_with(path, &mut got);
+                    assert!(got.iter().zip(&x).all(|(&g, &x)| g == wide(x, 0)), "{p} {path:?}");
                 }
-                let mut got = x.clone();
-                map.apply_one(&mut got);
-                assert!(got.iter().zip(&x).all(|(&g, &x)| g == wide(x, 0)));
             }
         }
     }

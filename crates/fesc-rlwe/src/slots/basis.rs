@@ -12,7 +12,7 @@
 //! ```
 
 use fesc_ring::Ring;
-use fesc_ring::affine::Affine;
+use fesc_ring::affine::{Affine, reduce_signed};
 use fesc_ring::lazy::Lazy;
 use fesc_ring::modulus::Modulus;
 use fesc_ring::ntt::Ntt;
@@ -35,6 +35,8 @@ pub(super) struct Limb {
     /// The packing: as many bits as the prime has.
     pub(super) wire: Ring,
     pub(super) lazy: Lazy,
+    plus: Affine,
+    minus: Affine,
     /// Transforms of 2, 4, .. N points. Slot orders agree: the root of `n` points is the `N/n`-th power of that of `N`.
     plans: Vec<Ntt>,
 }
@@ -44,7 +46,8 @@ impl Limb {
         let modulus = Modulus::new(prime)?;
         let sizes = (1..=degree.trailing_zeros()).map(|log| 1 << log);
         let plans = sizes.map(|n| Ntt::new(modulus, n)).collect::<std::result::Result<_, _>>()?;
-        Ok(Self { modulus, wire: Ring::new(modulus.bits())?, lazy: Lazy::new(modulus), plans })
+        let (plus, minus) = (Affine::new(modulus, 1, 1, 0), Affine::new(modulus, prime - 1, 1, 0));
+        Ok(Self { modulus, wire: Ring::new(modulus.bits())?, lazy: Lazy::new(modulus), plus, minus, plans })
     }
 
     /// The transform of the full degree.
@@ -66,22 +69,27 @@ impl Limb {
         }
     }
 
-    /// The residue of a value of magnitude up to `2^47 <= 2p`, without a branch.
-    #[inline(always)]
-    pub(super) fn residue(&self, v: i64) -> u64 {
-        let p = self.modulus.value();
-        let x = (v as u64).wrapping_add(2 * p);
-        // Wrapping below zero makes the difference large: the smaller one is the reduced one.
-        let x = x.min(x.wrapping_sub(2 * p));
-        x.min(x.wrapping_sub(p))
+    /// Residues of values of magnitude up to `2^47 <= 2p`.
+    pub(super) fn residues(&self, values: &[i64], out: &mut [u64]) {
+        reduce_signed(self.modulus, values, out);
+    }
+
+    /// `x = x + y`.
+    pub(super) fn add(&self, x: &mut [u64], y: &[u64]) {
+        self.plus.apply(x, y);
+    }
+
+    /// `x = y - x`.
+    pub(super) fn sub_from(&self, x: &mut [u64], y: &[u64]) {
+        self.minus.apply(x, y);
     }
 }
 
 pub(super) struct Basis {
     degree: usize,
     pub(super) limbs: Vec<Limb>,
-    /// `P` modulo the plaintext primes.
-    pub(super) scale: [u64; PLAIN],
+    /// `(x, m) -> x + P m` modulo the plaintext primes.
+    pub(super) scale: Vec<Affine>,
     /// `y -> y (t/t_i)^-1 + h_i` modulo `t_i`.
     digit: Vec<Affine>,
     /// For each prime of `P`: `(z1, z2) -> z1 c1 + z2 c2 - sum_i h_i c_i` and `(x, z3) -> x + z3 c3`.
@@ -119,11 +127,10 @@ impl Basis {
             Ok([Affine::new(m, inv, m.neg(inv), 0), Affine::new(m, m.neg(inv), inv, 0)])
         };
 
-        let mut scale = [0; PLAIN];
-        let (mut digit, mut floor) = (Vec::new(), Vec::new());
-        for (i, scale) in scale.iter_mut().enumerate() {
+        let (mut scale, mut digit, mut floor) = (Vec::new(), Vec::new(), Vec::new());
+        for i in 0..PLAIN {
             let m = modulus(i);
-            *scale = product(m, &primes[PLAIN..]);
+            scale.push(Affine::new(m, 1, product(m, &primes[PLAIN..]), 0));
             digit.push(Affine::new(m, inverse(i, product(m, &others(i)))?, 0, primes[i] / 2));
             floor.push(quotient(i, primes[PLAIN])?);
         }
@@ -164,10 +171,12 @@ impl Basis {
     }
 
     /// Slots modulo each `t_i` (three rows) to slots modulo all primes (seven rows); `rows` has seven rows of one power of two.
-    pub(super) fn extend(&self, rows: &mut [u64]) {
+    /// `digits` is scratch, and the caller's to wipe.
+    pub(super) fn extend(&self, rows: &mut [u64], digits: &mut Vec<u64>) {
         let n = rows.len() / LIMBS;
         let (plain, rest) = rows.split_at_mut(PLAIN * n);
-        let mut digits = plain.to_vec();
+        digits.clear();
+        digits.extend_from_slice(plain);
         for ((row, limb), map) in digits.chunks_exact_mut(n).zip(&self.limbs).zip(&self.digit) {
             limb.inverse(row);
             map.apply_one(row);
@@ -178,7 +187,6 @@ impl Basis {
             second.apply(row, &digits[2 * n..]);
             limb.forward(row);
         }
-        zeroize::Zeroize::zeroize(&mut digits);
     }
 
     /// Coefficients modulo `q` (seven rows) to their rounded quotient by `D` modulo `q'` (the first four rows).

@@ -1,13 +1,17 @@
 //! The side that multiplies: receives encrypted operands, sums products with its own, answers.
 
+use std::sync::{Arc, Mutex};
+
 use fesc_ring::Prg;
 use fesc_ring::sample::{gaussian, ternary};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use super::basis::{Basis, KEPT, LIMBS, PLAIN};
+use super::basis::{Basis, KEPT, LIMBS};
 use super::key::{SHARE_MASK, check_values, transform_small};
 use super::params::SlotParams;
+use super::pool::{Buffer, Pool};
+use super::weights::residues;
 use super::wire::{self, Domain, Seed};
 use crate::{Result, RlweError};
 
@@ -15,17 +19,20 @@ use crate::{Result, RlweError};
 pub struct Evaluator {
     params: SlotParams,
     key: Cipher,
+    pub(super) pool: Arc<Pool>,
+    /// Memory for the weights of a combination: as large as a block of sums, and as dear to allocate.
+    pub(super) scratch: Mutex<Zeroizing<Vec<u64>>>,
 }
 
 /// A received encryption: `b` and `a`, seven rows each, transformed.
 pub struct Cipher {
-    pub(super) rows: Vec<u64>,
+    pub(super) rows: Buffer,
 }
 
 /// A sum of products under encryption. It tells the key holder the evaluator's operands, so it is wiped, and only
 /// [`Evaluator::respond`] lets it out.
 pub struct Sum {
-    pub(super) rows: Zeroizing<Vec<u64>>,
+    pub(super) rows: Buffer,
 }
 
 /// The evaluator's operand, modulo each prime: one value per run of slots.
@@ -49,10 +56,10 @@ impl Blind {
     }
 }
 
-fn receive(basis: &Basis, domain: Domain, bytes: &[u8]) -> Result<Cipher> {
+fn receive(basis: &Basis, pool: &Arc<Pool>, domain: Domain, bytes: &[u8]) -> Result<Cipher> {
     let n = basis.degree();
-    let mut rows = vec![0; 2 * LIMBS * n];
-    let (b, a) = rows.split_at_mut(LIMBS * n);
+    let mut rows = pool.take();
+    let (b, a) = rows.words.split_at_mut(LIMBS * n);
     let seed = wire::read(basis, domain, bytes, b)?;
     a.par_chunks_exact_mut(n).zip(&basis.limbs).for_each(|(row, limb)| wire::expand(limb, domain, &seed, row));
     Ok(Cipher { rows })
@@ -64,8 +71,9 @@ impl Evaluator {
     /// # Errors
     /// If the length is wrong or a residue is not reduced.
     pub fn new(params: SlotParams, public_key: &[u8]) -> Result<Self> {
-        let key = receive(params.basis(), Domain::PublicKey, public_key)?;
-        Ok(Self { params, key })
+        let pool = Pool::new(2 * LIMBS * params.slots());
+        let key = receive(params.basis(), &pool, Domain::PublicKey, public_key)?;
+        Ok(Self { params, key, pool, scratch: Mutex::new(Zeroizing::new(Vec::new())) })
     }
 
     /// The parameters.
@@ -78,12 +86,14 @@ impl Evaluator {
     /// # Errors
     /// If the length is wrong or a residue is not reduced.
     pub fn receive(&self, bytes: &[u8]) -> Result<Cipher> {
-        receive(self.params.basis(), Domain::Upload, bytes)
+        receive(self.params.basis(), &self.pool, Domain::Upload, bytes)
     }
 
     /// An empty sum.
     pub fn sum(&self) -> Sum {
-        Sum { rows: Zeroizing::new(vec![0; 2 * LIMBS * self.params.slots()]) }
+        let mut rows = self.pool.take_secret();
+        rows.words.fill(0);
+        Sum { rows }
     }
 
     /// Refuses runs that are not a power of two of slots.
@@ -104,18 +114,17 @@ impl Evaluator {
         check_values("values of a multiplier", values)?;
         let basis = self.params.basis();
         let mut rows = Zeroizing::new(vec![0; LIMBS * expected]);
-        for (row, limb) in rows.chunks_exact_mut(expected).zip(&basis.limbs[..PLAIN]) {
-            row.iter_mut().zip(values).for_each(|(o, &v)| *o = limb.residue(v));
-        }
-        basis.extend(&mut rows);
+        let mut wide = Zeroizing::new(vec![0; expected]);
+        wide[..values.len()].copy_from_slice(values);
+        residues(basis, &wide, &mut rows, &mut Zeroizing::new(Vec::new()));
         Ok(Multiplier { rows, run })
     }
 
     /// `sum += m o c`, slot by slot.
     pub fn mul_add(&self, sum: &mut Sum, c: &Cipher, m: &Multiplier) {
         let n = self.params.slots();
-        let (sum_b, sum_a) = sum.rows.split_at_mut(LIMBS * n);
-        let (b, a) = c.rows.split_at(LIMBS * n);
+        let (sum_b, sum_a) = sum.rows.words.split_at_mut(LIMBS * n);
+        let (b, a) = c.rows.words.split_at(LIMBS * n);
         let sums = sum_b.par_chunks_exact_mut(n).zip(sum_a.par_chunks_exact_mut(n));
         let ciphers = b.par_chunks_exact(n).zip(a.par_chunks_exact(n));
         let work = sums.zip(ciphers).zip(m.rows.par_chunks_exact(n / m.run)).zip(&self.params.basis().limbs);
@@ -137,9 +146,10 @@ impl Evaluator {
     pub fn add(&self, sum: &mut Sum, other: &Sum) {
         let n = self.params.slots();
         let limbs = self.params.basis().limbs.iter();
-        let rows = sum.rows.chunks_exact_mut(n).zip(other.rows.chunks_exact(n)).zip(limbs.clone().chain(limbs));
+        let rows =
+            sum.rows.words.chunks_exact_mut(n).zip(other.rows.words.chunks_exact(n)).zip(limbs.clone().chain(limbs));
         for ((row, other), limb) in rows {
-            row.iter_mut().zip(other).for_each(|(o, &x)| *o = limb.modulus.add(*o, x));
+            limb.add(row, other);
         }
     }
 
@@ -155,8 +165,8 @@ impl Evaluator {
     /// Adds the encryption of zero modulo `q` and switches to `q'`: coefficients of `d0` and `d1`.
     pub(super) fn switch(&self, mut sum: Sum, blind: &Blind) -> (Zeroizing<Vec<u64>>, Vec<u64>) {
         let (basis, n) = (self.params.basis(), self.params.slots());
-        let (c0, c1) = sum.rows.split_at_mut(LIMBS * n);
-        let (key0, key1) = self.key.rows.split_at(LIMBS * n);
+        let (c0, c1) = sum.rows.words.split_at_mut(LIMBS * n);
+        let (key0, key1) = self.key.rows.words.split_at(LIMBS * n);
         let sums = c0.par_chunks_exact_mut(n).zip(c1.par_chunks_exact_mut(n));
         let keys = key0.par_chunks_exact(n).zip(key1.par_chunks_exact(n));
         sums.zip(keys).zip(&basis.limbs).for_each(|(((c0, c1), (key0, key1)), limb)| {
@@ -166,8 +176,8 @@ impl Evaluator {
             limb.ntt().mul_acc(c1, &r, key1);
             limb.inverse(c0);
             limb.inverse(c1);
-            let m = limb.modulus;
-            c1.iter_mut().zip(blind.noise.iter()).for_each(|(o, &e)| *o = m.add(*o, m.from_small_signed(e)));
+            limb.residues(&blind.noise, &mut r);
+            limb.add(c1, &r);
         });
         rayon::join(|| basis.rescale(c0), || basis.rescale(c1));
         (Zeroizing::new(c0[..KEPT * n].to_vec()), c1[..KEPT * n].to_vec())
@@ -180,7 +190,7 @@ impl Evaluator {
         d0.par_chunks_exact_mut(n).zip(&basis.limbs[..KEPT]).for_each(|(row, limb)| {
             let mut sent = vec![0; n];
             wire::expand(limb, Domain::Response, seed, &mut sent);
-            row.iter_mut().zip(&sent).for_each(|(o, &x)| *o = limb.modulus.sub(x, *o));
+            limb.sub_from(row, &sent);
         });
         let mut share = basis.slots_of_floor(&mut d0, true);
         share.iter_mut().for_each(|s| *s &= SHARE_MASK);

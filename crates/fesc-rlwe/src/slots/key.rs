@@ -3,7 +3,7 @@
 use fesc_ring::Prg;
 use fesc_ring::sample::{gaussian, ternary};
 use rayon::prelude::*;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use super::basis::{KEPT, LIMBS, Limb, VALUE_BITS};
 use super::params::SlotParams;
@@ -22,14 +22,16 @@ pub struct KeyHolder {
 
 /// Residues of small coefficients, transformed.
 pub(super) fn transform_small(limb: &Limb, small: &[i64], out: &mut [u64]) {
-    out.iter_mut().zip(small).for_each(|(o, &x)| *o = limb.modulus.from_small_signed(x));
+    limb.residues(small, out);
     limb.forward(out);
 }
 
 /// Refuses values above `2^47` in magnitude. One verdict for all, so that time does not say where one is.
 pub(super) fn check_values(what: &'static str, values: &[i64]) -> Result<()> {
-    let most = values.iter().fold(0, |most, v| most.max(v.unsigned_abs()));
-    if most > 1 << VALUE_BITS { Err(RlweError::Range { what, bits: VALUE_BITS }) } else { Ok(()) }
+    let bound = 1i64 << VALUE_BITS;
+    // Negative as soon as one of the differences is.
+    let sign = values.iter().fold(0, |sign, &v| sign | v.wrapping_add(bound) | bound.wrapping_sub(v));
+    if sign < 0 { Err(RlweError::Range { what, bits: VALUE_BITS }) } else { Ok(()) }
 }
 
 impl KeyHolder {
@@ -75,17 +77,16 @@ impl KeyHolder {
         let mut rows = vec![0; LIMBS * n];
         let work = rows.par_chunks_exact_mut(n).zip(self.secret.par_chunks_exact(n)).zip(&basis.limbs).enumerate();
         work.for_each(|(i, ((row, secret), limb))| {
-            let mut a = vec![0; n];
-            wire::expand(limb, domain, &seed, &mut a);
-            limb.ntt().mul_assign(&mut a, secret);
-            transform_small(limb, &noise, row);
-            let m = limb.modulus;
-            row.iter_mut().zip(&a).for_each(|(o, &a)| *o = m.sub(*o, a));
-            if let Some(&scale) = basis.scale.get(i) {
-                let scale = m.shoup(scale);
-                row.iter_mut().zip(values).for_each(|(o, &v)| *o = m.add(*o, m.mul_shoup(limb.residue(v), scale)));
+            let mut other = Zeroizing::new(vec![0; n]);
+            wire::expand(limb, domain, &seed, row);
+            limb.ntt().mul_assign(row, secret);
+            transform_small(limb, &noise, &mut other);
+            limb.sub_from(row, &other);
+            if let Some(scale) = basis.scale.get(i) {
+                let message = &mut other[..values.len()];
+                limb.residues(values, message);
+                scale.apply(&mut row[..values.len()], message);
             }
-            a.zeroize();
         });
         wire::write(basis, &seed, &rows)
     }
@@ -115,7 +116,7 @@ impl KeyHolder {
             limb.inverse(row);
             let mut first = vec![0; n];
             wire::expand(limb, Domain::Response, &seed, &mut first);
-            row.iter_mut().zip(&first).for_each(|(o, &x)| *o = limb.modulus.add(*o, x));
+            limb.add(row, &first);
         });
         Ok(rows)
     }

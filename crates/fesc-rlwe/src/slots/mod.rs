@@ -59,6 +59,8 @@ mod combine;
 mod evaluator;
 mod key;
 mod params;
+mod pool;
+mod weights;
 mod wire;
 
 pub use evaluator::{Cipher, Evaluator, Multiplier, Sum};

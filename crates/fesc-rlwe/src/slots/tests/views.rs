@@ -19,6 +19,19 @@ fn one_product(holder: &KeyHolder, evaluator: &Evaluator, x: &[i64], m: &[i64], 
     (cipher, sum)
 }
 
+/// `d0 + d1 s` as it is without a mask.
+fn bare_phase(holder: &KeyHolder, d0: &[u64], mut d1: Vec<u64>) -> Vec<u64> {
+    let n = holder.params().slots();
+    let rows = d1.chunks_exact_mut(n).zip(d0.chunks_exact(n)).zip(holder.secret.chunks_exact(n));
+    for (((row, d0), secret), limb) in rows.zip(&holder.params().basis().limbs) {
+        limb.forward(row);
+        limb.ntt().mul_assign(row, secret);
+        limb.inverse(row);
+        limb.add(row, d0);
+    }
+    d1
+}
+
 /// The key holder knows `a` and tries multipliers: `d1 = round(v a / D)` needs eight coefficients to decide.
 #[test]
 fn without_the_encryption_of_zero_the_multiplier_is_found() {
@@ -29,12 +42,12 @@ fn without_the_encryption_of_zero_the_multiplier_is_found() {
         let (cipher, sum) = one_product(&holder, &evaluator, &[5; 100], &[-1234], n);
         let (_, d1) = evaluator.switch(sum, blind);
         let first: Vec<&[u64]> = d1.chunks_exact(n).map(|row| &row[..LOOK]).collect();
-        let mut a = cipher.rows[LIMBS * n..].to_vec();
+        let mut a = cipher.rows.words[LIMBS * n..].to_vec();
         a.chunks_exact_mut(n).zip(&basis.limbs).for_each(|(row, limb)| limb.inverse(row));
         let matches = |v: i64| {
             let mut rows = Vec::new();
             for (row, limb) in a.chunks_exact(n).zip(&basis.limbs) {
-                rows.extend(row[..LOOK].iter().map(|&x| limb.modulus.mul(x, limb.residue(v))));
+                rows.extend(row[..LOOK].iter().map(|&x| limb.modulus.mul(x, limb.modulus.from_small_signed(v))));
             }
             basis.rescale(&mut rows);
             rows.chunks_exact(LOOK).zip(&first).all(|(guess, seen)| &guess == seen)
@@ -52,25 +65,16 @@ fn without_the_mask_the_operand_is_read() {
     let (basis, n) = (holder.params().basis(), holder.params().slots());
     let m: Vec<i64> = values(&mut prg(53), n).iter().map(|v| v.abs()).collect();
     let (_, sum) = one_product(&holder, &evaluator, &vec![1; n], &m, 1);
-    let (d0, mut phase) = evaluator.switch(sum, &Blind::fresh(n, &mut prg(54)));
-    for (i, (row, d0)) in phase.chunks_exact_mut(n).zip(d0.chunks_exact(n)).enumerate() {
-        let limb = &basis.limbs[i];
-        limb.forward(row);
-        limb.ntt().mul_assign(row, &holder.secret[i * n..(i + 1) * n]);
-        limb.inverse(row);
-        row.iter_mut().zip(d0).for_each(|(o, &x)| *o = limb.modulus.add(*o, x));
-        // A message of at most 2^47, far below t, plus noise: its multiples of P' leave the residue modulo P' near zero.
-        assert!(i != PLAIN || row.iter().all(|&x| limb.modulus.to_signed(x).abs() < 1 << 10));
-    }
+    let (d0, d1) = evaluator.switch(sum, &Blind::fresh(n, &mut prg(54)));
+    let mut phase = bare_phase(&holder, &d0, d1);
     let read = |rows: &mut [u64]| {
         let slots = basis.slots_of_floor(rows, false);
-        // Half a unit of noise rounds half of the coefficients down: the floor is off by a polynomial of zeros and minus ones.
         slots.iter().zip(&m).filter(|&(&got, &m)| got == m as u64).count()
     };
-    // Rounding instead of flooring reads it exactly.
-    for (i, row) in phase.chunks_exact_mut(n).enumerate() {
-        let half = basis.limbs[i].modulus.reduce(basis.limbs[PLAIN].modulus.value() / 2);
-        row.iter_mut().for_each(|x| *x = basis.limbs[i].modulus.add(*x, half));
+    // Half of P' turns the floor into rounding, which takes the noise away.
+    for (row, limb) in phase.chunks_exact_mut(n).zip(&basis.limbs) {
+        let half = limb.modulus.reduce(basis.limbs[PLAIN].modulus.value() / 2);
+        row.iter_mut().for_each(|x| *x = limb.modulus.add(*x, half));
     }
     assert_eq!(read(&mut phase), n);
     let (_, sum) = one_product(&holder, &evaluator, &vec![1; n], &m, 1);
@@ -89,8 +93,8 @@ fn a_mask_on_the_message_alone_shows_the_noise() {
     let limb = &basis.limbs[PLAIN];
     let secret = &holder.secret[PLAIN * n..KEPT * n];
     // Modulo P' there is no message: b + a s is e.
-    let mut e = cipher.rows[PLAIN * n..KEPT * n].to_vec();
-    limb.ntt().mul_acc(&mut e, &cipher.rows[(LIMBS + PLAIN) * n..(LIMBS + KEPT) * n], secret);
+    let mut e = cipher.rows.words[PLAIN * n..KEPT * n].to_vec();
+    limb.ntt().mul_acc(&mut e, &cipher.rows.words[(LIMBS + PLAIN) * n..(LIMBS + KEPT) * n], secret);
     limb.inverse(&mut e);
     let e: Vec<i64> = e.iter().map(|&x| limb.modulus.to_signed(x)).collect();
     assert!(e.iter().all(|x| x.abs() < 43));
@@ -117,12 +121,8 @@ fn a_mask_on_the_message_alone_shows_the_noise() {
     };
     // A mask that is a multiple of P' does not touch the residue modulo P'.
     let (d0, d1) = evaluator.switch(sum, &Blind::fresh(n, &mut rng));
-    let mut phase = d1[PLAIN * n..].to_vec();
-    limb.forward(&mut phase);
-    limb.ntt().mul_assign(&mut phase, secret);
-    limb.inverse(&mut phase);
-    phase.iter_mut().zip(&d0[PLAIN * n..]).for_each(|(o, &x)| *o = limb.modulus.add(*o, x));
-    let found = scores(&phase);
+    let phase = bare_phase(&holder, &d0, d1);
+    let found = scores(&phase[PLAIN * n..]);
     assert!(found[17] > 8.0, "{}", found[17]);
     assert!(found.iter().enumerate().all(|(i, &s)| i == 17 || s.abs() < 5.0));
     let (_, sum) = one_product(&holder, &evaluator, &[], &candidates[17], 1);
@@ -140,26 +140,21 @@ fn chi_square(values: &[u64], modulus: u64) -> f64 {
 
 #[test]
 fn the_phase_is_uniform() {
+    const MOST: f64 = 63.0 + 6.0 * 11.2;
     let (holder, evaluator) = parties(58);
     let (basis, n) = (holder.params().basis(), holder.params().slots());
-    let (_, sum) = one_product(&holder, &evaluator, &[1; 64], &[1; 64], 1);
-    let (bare, _) = evaluator.switch(sum, &no_blind(n));
-    // The control: a sum of one product by ones and zeros, as it is, is small.
-    let (_, sum) = one_product(&holder, &evaluator, &[1; 64], &[1; 64], 1);
-    let (response, own) = evaluator.respond(sum, &mut prg(59));
+    let product = || one_product(&holder, &evaluator, &[1; 64], &[1; 64], 1).1;
+    let (response, own) = evaluator.respond(product(), &mut prg(59));
     let phase = holder.phase(&response).unwrap();
-    for (i, (phase, bare)) in phase.chunks_exact(n).zip(bare.chunks_exact(n)).enumerate() {
-        let p = basis.limbs[i].modulus.value();
-        assert!(chi_square(phase, p) < 63.0 + 6.0 * 11.2, "prime {i}");
-        assert!(bare != phase);
+    for (row, limb) in phase.chunks_exact(n).zip(&basis.limbs) {
+        assert!(chi_square(row, limb.modulus.value()) < MOST, "modulo {}", limb.modulus.value());
     }
-    assert!(chi_square(&own, 1 << 48) < 63.0 + 6.0 * 11.2);
-    assert!(chi_square(&holder.open(&response).unwrap(), 1 << 48) < 63.0 + 6.0 * 11.2);
-    let noise: Vec<u64> = (0..n as u64).map(|i| i % 60).collect();
-    assert!(
-        chi_square(&noise, basis.limbs[PLAIN].modulus.value()) > 1e5,
-        "the test sees noise where there is only noise"
-    );
+    assert!(chi_square(&own, 1 << 48) < MOST);
+    assert!(chi_square(&holder.open(&response).unwrap(), 1 << 48) < MOST);
+    // The control: without the mask the residue modulo P' is the noise.
+    let (d0, d1) = evaluator.switch(product(), &Blind::fresh(n, &mut prg(59)));
+    let bare = bare_phase(&holder, &d0, d1);
+    assert!(chi_square(&bare[PLAIN * n..], basis.limbs[PLAIN].modulus.value()) > 1e5);
 }
 
 #[test]
