@@ -19,10 +19,10 @@ use std::ops::Range;
 use fesc_mpc::correlation::{Bundle, Form};
 use fesc_mpc::{MpcError, Role};
 
-/// Most ciphertexts that an evaluator holds at once: 1.8 MB each.
-pub(super) const HELD: usize = 128;
+/// Most ciphertexts that an evaluator holds at once: 1.8 MB each. Few in tests, so that these see more than one group.
+pub(super) const HELD: usize = if cfg!(test) { 10 } else { 128 };
 /// Most sums that it holds when the summands of a response come in several parts.
-const SUMS: usize = 64;
+const SUMS: usize = if cfg!(test) { 6 } else { 64 };
 
 /// What is uploaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,9 +23,9 @@ const UPLOAD: Tag = Tag(0x0421);
 const ANSWER: Tag = Tag(0x0422);
 
 /// Answers sent before as many of the peer's are awaited.
-const WINDOW: usize = 64;
+const WINDOW: usize = if cfg!(test) { 8 } else { 64 };
 /// Ciphertexts worked on at once.
-const BATCH: usize = 16;
+const BATCH: usize = if cfg!(test) { 4 } else { 16 };
 
 /// Some parts of the sum of a task.
 struct Unit {
@@ -152,8 +152,11 @@ impl<'a> Session<'a> {
                     traffic.awaited.extend((0..answers).map(|o| (unit.task, o)));
                 }
             }
-            for unit in theirs.get(i).into_iter().flatten() {
-                self.evaluate(unit, &mut held, &mut traffic)?;
+            // All uploads of the group are taken off the channel before the first answer is awaited on it.
+            let theirs: Vec<&Unit> = theirs.get(i).into_iter().flatten().collect();
+            let ciphers: Vec<Vec<Cipher>> = theirs.iter().map(|u| self.receive(u)).collect::<Result<_, _>>()?;
+            for (unit, ciphers) in theirs.iter().zip(ciphers) {
+                self.evaluate(unit, &ciphers, &mut held, &mut traffic)?;
             }
             self.answer(&mut traffic)?;
             while !traffic.awaited.is_empty() {
@@ -180,7 +183,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn receive(&mut self, count: usize) -> Result<Vec<Cipher>, MpcError> {
+    fn receive(&mut self, unit: &Unit) -> Result<Vec<Cipher>, MpcError> {
+        let count = unit.sum.len() * self.work.plan.pieces[unit.task.piece].uploads();
         let mut ciphers = Vec::with_capacity(count);
         for start in (0..count).step_by(BATCH) {
             let bytes: Vec<Vec<u8>> = (start..count.min(start + BATCH))
@@ -194,12 +198,16 @@ impl<'a> Session<'a> {
     }
 
     /// The evaluator's part of a unit. Sums of a task in several units stay in `held` between them.
-    fn evaluate(&mut self, unit: &Unit, held: &mut Vec<Sum>, traffic: &mut Traffic) -> Result<(), MpcError> {
+    fn evaluate(
+        &mut self,
+        unit: &Unit,
+        ciphers: &[Cipher],
+        held: &mut Vec<Sum>,
+        traffic: &mut Traffic,
+    ) -> Result<(), MpcError> {
         let plan = self.work.plan;
         let piece = &plan.pieces[unit.task.piece];
-        let ciphers = self.receive(unit.sum.len() * piece.uploads())?;
         let evaluator = self.work.evaluator;
-        let whole = unit.last && unit.sum.start == 0;
         let mut next = std::mem::take(held).into_iter();
         let take = |this: &mut Self, o: usize, mut sum: Sum| {
             if let Some(before) = next.next() {
@@ -210,11 +218,11 @@ impl<'a> Session<'a> {
                 return Ok(());
             }
             traffic.ready.push((unit.task, o, sum));
-            if whole && traffic.ready.len() < BATCH { Ok(()) } else { this.answer(traffic) }
+            if traffic.ready.len() < BATCH { Ok(()) } else { this.answer(traffic) }
         };
         match piece.method {
-            Method::Left | Method::Right => self.combine(piece, unit, &ciphers, take),
-            Method::Both | Method::Square => self.sums(piece, unit, &ciphers, take),
+            Method::Left | Method::Right => self.combine(piece, unit, ciphers, take),
+            Method::Both | Method::Square => self.sums(piece, unit, ciphers, take),
         }
     }
 
