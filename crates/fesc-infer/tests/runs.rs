@@ -122,10 +122,12 @@ fn a_document_of_two_segments() {
     check_run(small, 2049, 2049, Reveal::Label, 6);
 }
 
-/// A public table, and blocks from a thread: the same answer.
+/// A public table, hints in a file, and blocks from a thread: the same answer.
 #[test]
 fn a_public_table_and_blocks_made_ahead() {
-    let setup = ServerSetup::with_embedding(twin(shape(), 20, 7), [9; 32], Embedding::Public).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("public");
+    let setup = ServerSetup::in_file(twin(shape(), 20, 7), [9; 32], Embedding::Public, &path).unwrap();
     let flow = Flow::new(setup.outline().unwrap(), 20, Reveal::Label).unwrap();
     let ids = document(20, 7);
     let refused = run(&flow, &setup, &ids);

@@ -49,6 +49,35 @@ fn what_is_written_is_read() {
     }
 }
 
+/// Hints in a file: the same setup, also behind other bytes, and hints come out as they went in.
+#[test]
+fn hints_may_stay_in_their_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("public");
+    let make = || twin(Shape { layers: 2, ..small() }, 40, 1);
+    for embedding in [Embedding::Encrypted, Embedding::Public] {
+        let memory = ServerSetup::with_embedding(make(), [7; 32], embedding).unwrap();
+        let filed = ServerSetup::in_file(make(), [7; 32], embedding, &path).unwrap();
+        let bytes = written(memory.client_setup());
+        assert_eq!(filed.client_setup().digest().unwrap(), memory.client_setup().digest().unwrap());
+        assert_eq!(written(filed.client_setup()), bytes);
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left aside");
+        // A client's: behind a header of its own.
+        let inside = tempfile::tempdir().unwrap();
+        let path = inside.path().join("known");
+        std::fs::write(&path, [&[1; 77][..], &bytes, b"end"].concat()).unwrap();
+        let outline = memory.outline().unwrap();
+        let read = ClientSetup::open(std::fs::File::open(&path).unwrap(), 77, outline).unwrap();
+        assert_eq!(read.digest().unwrap(), memory.client_setup().digest().unwrap());
+        assert_eq!(written(&read), bytes);
+        for end in [0, 77, 100, 77 + 73 + 5000, 77 + bytes.len() - 1] {
+            std::fs::write(&path, &[&[1; 77][..], &bytes].concat()[..end]).unwrap();
+            assert!(ClientSetup::open(std::fs::File::open(&path).unwrap(), 77, outline).is_err(), "{end}");
+        }
+    }
+}
+
 #[test]
 fn cut_foreign_and_damaged_setups_are_refused_or_have_another_digest() {
     let server = ServerSetup::new(twin(small(), 40, 1), [7; 32]).unwrap();

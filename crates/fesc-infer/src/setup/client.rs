@@ -5,24 +5,26 @@
 //! hints' seed (32), for every layer the rows of both hints, then the table: seed (32), key, rows; or the public rows.
 //! Every length follows from the outline, so that a reader knows all sizes before it allocates.
 
-use std::io::{self, Read, Write};
-use std::sync::OnceLock;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::sync::{Mutex, OnceLock};
 
 use fesc_model::outline::Outline;
 use fesc_ring::Ring;
 use fesc_rlwe::embedding::Table;
-use fesc_rlwe::linear::{Domain, Hint};
+use fesc_rlwe::linear::Hint;
 use fesc_rlwe::{Params, Seed};
 use sha2::{Digest, Sha256};
 
 use super::Matrix;
+use super::hints::{Hints, Layout, PART, read_elements, write_elements};
 use crate::flow::Flow;
 use crate::stage::Embedding;
 use crate::{InferError, Result};
 
 const MAGIC: &[u8; 8] = b"FESCSET1";
-/// Elements that are packed at once; a multiple of 8, so that parts end at bytes.
-const PART: usize = 1 << 16;
+/// Magic, kind, digest, seed.
+const HEADER: u64 = 8 + 1 + 32 + 32;
 
 /// The client's table.
 pub(crate) enum TableCopy {
@@ -30,95 +32,16 @@ pub(crate) enum TableCopy {
     Public(Vec<i64>),
 }
 
-/// Hints and table of one model.
-pub struct ClientSetup {
-    params: Params,
-    outline: [u8; 32],
-    seed: Seed,
-    hints: Vec<[Hint; 2]>,
-    table: TableCopy,
-    digest: OnceLock<[u8; 32]>,
-}
-
-impl ClientSetup {
-    pub(super) fn from_parts(
-        outline: &Outline,
-        params: Params,
-        seed: Seed,
-        hints: Vec<[Hint; 2]>,
-        table: TableCopy,
-    ) -> Result<Self> {
-        let digest = OnceLock::new();
-        Ok(Self { params, outline: outline.digest()?, seed, hints, table, digest })
-    }
-
-    /// How the client gets rows of the table.
-    pub fn embedding(&self) -> Embedding {
-        match self.table {
+impl TableCopy {
+    fn embedding(&self) -> Embedding {
+        match self {
             TableCopy::Encrypted(_) => Embedding::Encrypted,
             TableCopy::Public(_) => Embedding::Public,
         }
     }
 
-    /// The digest of the outline that it belongs to.
-    pub fn outline_digest(&self) -> [u8; 32] {
-        self.outline
-    }
-
-    pub(crate) fn hint(&self, layer: usize, matrix: Matrix) -> Result<&Hint> {
-        let found = self.hints.get(layer).map(|both| &both[matrix.index()]);
-        found.ok_or(InferError::Size { what: "layers of the client", expected: layer + 1, got: self.hints.len() })
-    }
-
-    pub(crate) fn table(&self) -> &TableCopy {
-        &self.table
-    }
-
-    /// Bytes of the setup of a model.
-    ///
-    /// # Errors
-    /// If the model has no linear layers of a possible shape.
-    pub fn bytes(outline: &Outline, embedding: Embedding) -> Result<u64> {
-        let (params, shape) = (Params::linear()?, outline.shape());
-        let packed = |elements: usize| params.ring().packed_len(elements) as u64;
-        let columns = shape.proj_dim() + shape.d_model;
-        let hints = shape.layers as u64 * packed(columns * params.degree());
-        let rows = packed(shape.vocab * shape.d_model);
-        let table = match embedding {
-            Embedding::Encrypted => 32 + packed(params.degree()) + rows,
-            Embedding::Public => rows,
-        };
-        Ok((MAGIC.len() + 1 + 32 + 32) as u64 + hints + table)
-    }
-
-    /// SHA-256 of what [`Self::write`] writes.
-    ///
-    /// # Errors
-    /// None: a hash takes all bytes.
-    pub fn digest(&self) -> Result<[u8; 32]> {
-        if let Some(digest) = self.digest.get() {
-            return Ok(*digest);
-        }
-        let mut hash = Hash(Sha256::new());
-        self.write(&mut hash)?;
-        let digest = hash.0.finalize().into();
-        Ok(*self.digest.get_or_init(|| digest))
-    }
-
-    /// Writes the setup.
-    ///
-    /// # Errors
-    /// If `out` does not take the bytes.
-    pub fn write(&self, out: &mut impl Write) -> Result<()> {
-        let ring = self.params.ring();
-        out.write_all(MAGIC)?;
-        out.write_all(&[u8::from(self.embedding() == Embedding::Public)])?;
-        out.write_all(&self.outline)?;
-        out.write_all(&self.seed.0)?;
-        for hint in self.hints.iter().flatten() {
-            write_elements(ring, out, hint.rows())?;
-        }
-        match &self.table {
+    pub(super) fn write(&self, ring: Ring, out: &mut impl Write) -> Result<()> {
+        match self {
             TableCopy::Encrypted(table) => {
                 out.write_all(&table.seed().0)?;
                 write_elements(ring, out, table.key())?;
@@ -134,47 +57,161 @@ impl ClientSetup {
         }
     }
 
-    /// Reads the setup of the model with this outline, to its last byte and no further.
+    fn read(params: Params, outline: &Outline, public: bool, input: &mut impl Read) -> Result<Self> {
+        let (ring, shape) = (params.ring(), outline.shape());
+        let elements = shape.vocab * shape.d_model;
+        if public {
+            let rows = read_elements(ring, input, elements)?;
+            return Ok(TableCopy::Public(rows.into_iter().map(|v| ring.to_signed(v)).collect()));
+        }
+        let seed = Seed(read_array(input)?);
+        let (key, rows) = (read_elements(ring, input, params.degree())?, read_elements(ring, input, elements)?);
+        Ok(TableCopy::Encrypted(Box::new(Table::new(params, seed, shape.d_model, key, rows)?)))
+    }
+}
+
+/// Hints and table of one model.
+pub struct ClientSetup {
+    layout: Layout,
+    outline: [u8; 32],
+    hints: Hints,
+    table: TableCopy,
+    digest: OnceLock<[u8; 32]>,
+}
+
+/// Writes what comes before the hints.
+pub(super) fn write_header(out: &mut impl Write, outline: &[u8; 32], seed: &Seed, embedding: Embedding) -> Result<()> {
+    out.write_all(MAGIC)?;
+    out.write_all(&[u8::from(embedding == Embedding::Public)])?;
+    out.write_all(outline)?;
+    Ok(out.write_all(&seed.0)?)
+}
+
+impl ClientSetup {
+    pub(super) fn from_parts(layout: Layout, outline: &Outline, hints: Hints, table: TableCopy) -> Result<Self> {
+        Ok(Self { layout, outline: outline.digest()?, hints, table, digest: OnceLock::new() })
+    }
+
+    /// How the client gets rows of the table.
+    pub fn embedding(&self) -> Embedding {
+        self.table.embedding()
+    }
+
+    /// The digest of the outline that it belongs to.
+    pub fn outline_digest(&self) -> [u8; 32] {
+        self.outline
+    }
+
+    /// Gives one hint to `take`.
+    pub(crate) fn with_hint<T>(
+        &self,
+        layer: usize,
+        matrix: Matrix,
+        take: impl FnOnce(&Hint) -> Result<T>,
+    ) -> Result<T> {
+        self.hints.with(layer, matrix, take)
+    }
+
+    pub(crate) fn table(&self) -> &TableCopy {
+        &self.table
+    }
+
+    /// Bytes of the setup of a model.
+    ///
+    /// # Errors
+    /// If the model has no linear layers of a possible shape.
+    pub fn bytes(outline: &Outline, embedding: Embedding) -> Result<u64> {
+        let (params, shape) = (Params::linear()?, *outline.shape());
+        let layout = Layout { params, shape, seed: Seed([0; 32]) };
+        let packed = |elements: usize| params.ring().packed_len(elements) as u64;
+        let rows = packed(shape.vocab * shape.d_model);
+        let table = match embedding {
+            Embedding::Encrypted => 32 + packed(params.degree()) + rows,
+            Embedding::Public => rows,
+        };
+        Ok(HEADER + layout.all_bytes()? + table)
+    }
+
+    /// SHA-256 of what [`Self::write`] writes.
+    ///
+    /// # Errors
+    /// If the hints are in a file that can not be read any more.
+    pub fn digest(&self) -> Result<[u8; 32]> {
+        if let Some(digest) = self.digest.get() {
+            return Ok(*digest);
+        }
+        let mut hash = Hash(Sha256::new());
+        self.write(&mut hash)?;
+        let digest = hash.0.finalize().into();
+        Ok(*self.digest.get_or_init(|| digest))
+    }
+
+    /// Writes the setup.
+    ///
+    /// # Errors
+    /// If `out` does not take the bytes.
+    pub fn write(&self, out: &mut impl Write) -> Result<()> {
+        write_header(out, &self.outline, &self.layout.seed, self.embedding())?;
+        self.hints.write(self.layout.shape.layers, out)?;
+        self.table.write(self.layout.params.ring(), out)
+    }
+
+    /// Reads the setup of the model with this outline into memory, to its last byte and no further.
     ///
     /// # Errors
     /// If it is cut short, or is another model's.
     pub fn read(input: &mut impl Read, outline: &Outline) -> Result<Self> {
+        Self::parse(input, outline, |layout, input| {
+            let mut hints = Vec::new();
+            for layer in 0..layout.shape.layers {
+                let mut hint = |matrix| layout.read(input, layer, matrix);
+                hints.push([hint(Matrix::InProj)?, hint(Matrix::OutProj)?]);
+            }
+            Ok(Hints::Memory(hints))
+        })
+    }
+
+    /// The setup that begins at byte `at` of a file, whose hints stay there: memory does not grow with layers. All of it is read once, for its
+    /// digest; afterwards the file must not change (one that appears by a rename does not).
+    ///
+    /// # Errors
+    /// If it is cut short, or is another model's.
+    pub fn open(mut file: File, at: u64, outline: &Outline) -> Result<Self> {
+        file.seek(SeekFrom::Start(at))?;
+        let mut reader = file.try_clone()?;
+        let mut setup = Self::parse(&mut BufReader::with_capacity(1 << 20, &mut reader), outline, |layout, input| {
+            let all = layout.all_bytes()?;
+            if io::copy(&mut input.take(all), &mut io::sink())? != all {
+                return Err(InferError::Setup("it is cut short"));
+            }
+            Ok(Hints::Memory(Vec::new()))
+        })?;
+        setup.hints = Hints::File { file: Mutex::new(file), first: at + HEADER, layout: setup.layout };
+        Ok(setup)
+    }
+
+    fn parse<R: Read>(
+        input: &mut R,
+        outline: &Outline,
+        hints: impl FnOnce(&Layout, &mut Tee<'_, R>) -> Result<Hints>,
+    ) -> Result<Self> {
         let mut input = Tee { inner: input, hash: Sha256::new() };
-        let (params, shape) = (Params::linear()?, *outline.shape());
-        let (ring, degree) = (params.ring(), params.degree());
-        if input.take::<8>()? != *MAGIC {
+        if read_array::<8>(&mut input)? != *MAGIC {
             return Err(InferError::Setup("it does not begin with FESCSET1"));
         }
-        let public = match input.take::<1>()? {
+        let public = match read_array::<1>(&mut input)? {
             [0] => false,
             [1] => true,
             _ => return Err(InferError::Setup("its table is of an unknown kind")),
         };
-        let digest = input.take::<32>()?;
-        if digest != outline.digest()? {
+        if read_array::<32>(&mut input)? != outline.digest()? {
             return Err(InferError::Setup("it belongs to another model"));
         }
-        let seed = Seed(input.take()?);
-        let mut hints = Vec::with_capacity(shape.layers);
-        for layer in 0..shape.layers {
-            let mut hint = |matrix: Matrix| -> Result<Hint> {
-                let linear = matrix.shape(&shape)?;
-                let rows = input.elements(ring, linear.outputs() * degree)?;
-                let domain = Domain { seed, layer: layer as u32, matrix: matrix.index() as u32 };
-                Ok(Hint::new(params, linear, domain, rows)?)
-            };
-            hints.push([hint(Matrix::InProj)?, hint(Matrix::OutProj)?]);
-        }
-        let elements = shape.vocab * shape.d_model;
-        let table = if public {
-            let rows = input.elements(ring, elements)?;
-            TableCopy::Public(rows.into_iter().map(|v| ring.to_signed(v)).collect())
-        } else {
-            let seed = Seed(input.take()?);
-            let (key, rows) = (input.elements(ring, degree)?, input.elements(ring, elements)?);
-            TableCopy::Encrypted(Box::new(Table::new(params, seed, shape.d_model, key, rows)?))
-        };
-        let setup = Self::from_parts(outline, params, seed, hints, table)?;
+        let seed = Seed(read_array(&mut input)?);
+        let layout = Layout { params: Params::linear()?, shape: *outline.shape(), seed };
+        let hints = hints(&layout, &mut input)?;
+        let table = TableCopy::read(layout.params, outline, public, &mut input)?;
+        let setup = Self::from_parts(layout, outline, hints, table)?;
         // What was read is what would be written: packed elements have one form.
         let _ = setup.digest.set(input.hash.finalize().into());
         Ok(setup)
@@ -192,11 +229,10 @@ impl ClientSetup {
     }
 }
 
-fn write_elements(ring: Ring, out: &mut impl Write, values: &[u64]) -> Result<()> {
-    for part in values.chunks(PART) {
-        out.write_all(&ring.pack(part))?;
-    }
-    Ok(())
+fn read_array<const N: usize>(input: &mut impl Read) -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    input.read_exact(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Reads and hashes.
@@ -205,30 +241,11 @@ struct Tee<'a, R> {
     hash: Sha256,
 }
 
-impl<R: Read> Tee<'_, R> {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
-        self.inner.read_exact(bytes)?;
-        self.hash.update(bytes);
-        Ok(())
-    }
-
-    fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let mut bytes = [0; N];
-        self.fill(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// Grows with what arrives, so that a stream that ends early costs no more memory than it had bytes.
-    fn elements(&mut self, ring: Ring, count: usize) -> Result<Vec<u64>> {
-        let mut values = Vec::new();
-        let mut bytes = vec![0; ring.packed_len(PART.min(count))];
-        while values.len() < count {
-            let part = PART.min(count - values.len());
-            bytes.truncate(ring.packed_len(part));
-            self.fill(&mut bytes)?;
-            values.extend(ring.unpack(&bytes, part)?);
-        }
-        Ok(values)
+impl<R: Read> Read for Tee<'_, R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(bytes)?;
+        self.hash.update(bytes.get(..count).unwrap_or_default());
+        Ok(count)
     }
 }
 

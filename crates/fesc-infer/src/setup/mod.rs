@@ -8,8 +8,12 @@
 //! Everything is deterministic in (master seed, weights): a server that starts again has the same secrets and its clients keep their
 //! downloads, and a changed weight gives new `u, e` and new public polynomials for every matrix (review A: the same `u`
 //! for two matrices would give their difference away).
+//!
+//! Hints may stay in the file that they came in ([`ClientSetup::open`], [`ServerSetup::in_file`]): then memory grows with layers by the
+//! server's weights alone.
 
 mod client;
+mod hints;
 mod seeds;
 mod server;
 

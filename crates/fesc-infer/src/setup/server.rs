@@ -1,5 +1,8 @@
 //! The server's secrets: made once per start, used by every session.
 
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
 use std::sync::Arc;
 
 use fesc_model::outline::Outline;
@@ -10,7 +13,8 @@ use fesc_rlwe::linear::{Domain, Hint, Server};
 use zeroize::Zeroizing;
 
 use super::Matrix;
-use super::client::{ClientSetup, TableCopy};
+use super::client::{ClientSetup, TableCopy, write_header};
+use super::hints::{Hints, Layout, write_elements};
 use super::seeds::Seeds;
 use crate::stage::{Embedding, Widths};
 use crate::{InferError, Result};
@@ -37,25 +41,36 @@ impl ServerSetup {
     /// # Errors
     /// As [`Self::new`].
     pub fn with_embedding(twin: Twin, master: [u8; 32], embedding: Embedding) -> Result<Self> {
-        let master = Zeroizing::new(master);
-        let (outline, params) = (twin.outline()?.clone(), Params::linear()?);
-        let seeds = Seeds::new(&twin, &master)?;
-        let mut matrices = Vec::with_capacity(outline.shape().layers);
-        let mut hints = Vec::with_capacity(outline.shape().layers);
-        for layer in 0..outline.shape().layers {
-            let (input, output) = publish(&twin, &outline, params, &seeds, layer)?;
-            matrices.push([input.0, output.0]);
-            hints.push([input.1, output.1]);
-        }
-        let width = outline.shape().d_model;
-        let (owner, table) = match embedding {
-            Embedding::Encrypted => {
-                let (owner, table) = Owner::publish(params, width, twin.table(), &mut seeds.table())?;
-                (Some(owner), TableCopy::Encrypted(Box::new(table)))
-            }
-            Embedding::Public => (None, TableCopy::Public(twin.table().to_vec())),
-        };
-        let client = ClientSetup::from_parts(&outline, params, seeds.public(), hints, table)?;
+        let seeds = Seeds::new(&twin, &Zeroizing::new(master))?;
+        let layout = layout(&twin, &seeds)?;
+        let mut hints = Vec::with_capacity(layout.shape.layers);
+        let (matrices, owner, table) = make(&twin, &layout, &seeds, embedding, &mut |both| {
+            hints.push(both);
+            Ok(())
+        })?;
+        let client = ClientSetup::from_parts(layout, twin.outline()?, Hints::Memory(hints), table)?;
+        Ok(Self { twin, matrices, owner, client: Arc::new(client) })
+    }
+
+    /// The same with what clients download in a file, which is made anew: it is not kept in memory.
+    ///
+    /// # Errors
+    /// As [`Self::new`], and if the file can not be written.
+    pub fn in_file(twin: Twin, master: [u8; 32], embedding: Embedding, path: &Path) -> Result<Self> {
+        let seeds = Seeds::new(&twin, &Zeroizing::new(master))?;
+        let (layout, ring) = (layout(&twin, &seeds)?, twin.outline()?.ring());
+        // Written aside and renamed: whoever has the old file open keeps it.
+        let aside = path.with_extension("new");
+        let mut out = BufWriter::with_capacity(1 << 20, File::create(&aside)?);
+        write_header(&mut out, &twin.outline()?.digest()?, &layout.seed, embedding)?;
+        let (matrices, owner, table) = make(&twin, &layout, &seeds, embedding, &mut |both| {
+            both.iter().try_for_each(|hint| write_elements(ring, &mut out, hint.rows()))
+        })?;
+        table.write(ring, &mut out)?;
+        drop(table);
+        out.into_inner().map_err(|e| e.into_error())?.sync_all()?;
+        std::fs::rename(&aside, path)?;
+        let client = ClientSetup::open(File::open(path)?, 0, twin.outline()?)?;
         Ok(Self { twin, matrices, owner, client: Arc::new(client) })
     }
 
@@ -109,23 +124,48 @@ fn transposed(rows: usize, cols: usize, data: &[i64]) -> Result<Zeroizing<Vec<i6
     Ok(out)
 }
 
+fn layout(twin: &Twin, seeds: &Seeds) -> Result<Layout> {
+    Ok(Layout { params: Params::linear()?, shape: *twin.outline()?.shape(), seed: seeds.public() })
+}
+
+type Made = (Vec<[Server; 2]>, Option<Owner>, TableCopy);
+
+/// Publishes everything; the hints of each layer go to `keep` as they are made.
+fn make(
+    twin: &Twin,
+    layout: &Layout,
+    seeds: &Seeds,
+    embedding: Embedding,
+    keep: &mut dyn FnMut([Hint; 2]) -> Result<()>,
+) -> Result<Made> {
+    let mut matrices = Vec::with_capacity(layout.shape.layers);
+    for layer in 0..layout.shape.layers {
+        let (input, output) = publish(twin, layout, seeds, layer)?;
+        matrices.push([input.0, output.0]);
+        keep([input.1, output.1])?;
+    }
+    let (owner, table) = match embedding {
+        Embedding::Encrypted => {
+            let (width, mut prg) = (layout.shape.d_model, seeds.table());
+            let (owner, table) = Owner::publish(layout.params, width, twin.table(), &mut prg)?;
+            (Some(owner), TableCopy::Encrypted(Box::new(table)))
+        }
+        Embedding::Public => (None, TableCopy::Public(twin.table().to_vec())),
+    };
+    Ok((matrices, owner, table))
+}
+
 type Published = (Server, Hint);
 
 /// Both matrices of a layer.
-fn publish(
-    twin: &Twin,
-    outline: &Outline,
-    params: Params,
-    seeds: &Seeds,
-    layer: usize,
-) -> Result<(Published, Published)> {
+fn publish(twin: &Twin, layout: &Layout, seeds: &Seeds, layer: usize) -> Result<(Published, Published)> {
     let missing = InferError::Misuse { what: "the twin", why: "it has no such layer" };
-    let (shape, secrets) = (outline.shape(), twin.secrets(layer).ok_or(missing)?);
+    let (shape, secrets) = (&layout.shape, twin.secrets(layer).ok_or(missing)?);
     let one = |matrix: Matrix, rows: &[i64], taps: &[i64]| -> Result<Published> {
         let (linear, place) = (matrix.shape(shape)?, [layer as u32, matrix.index() as u32]);
-        let domain = Domain { seed: seeds.public(), layer: place[0], matrix: place[1] };
+        let domain = Domain { seed: layout.seed, layer: place[0], matrix: place[1] };
         let weights = transposed(linear.outputs(), linear.inputs(), rows)?;
-        Ok(Server::publish(params, linear, domain, &weights, taps, &mut seeds.matrix(place[0], place[1]))?)
+        Ok(Server::publish(layout.params, linear, domain, &weights, taps, &mut seeds.matrix(place[0], place[1]))?)
     };
     // Columns without a convolution take the present alone.
     let (width, widths) = (shape.conv_width, Widths::new(shape));
