@@ -37,8 +37,10 @@ pub const MAX_TERMS: usize = (1 << 12) - 2;
 /// The low 52 bits.
 pub const WORD: u64 = (1 << WORD_BITS) - 1;
 
-/// Columns of a panel: three vectors of eight.
-const COLS: usize = 24;
+/// Numbers of a vector.
+const LANES: usize = 8;
+/// Columns of a panel: three vectors.
+const COLS: usize = 3 * LANES;
 /// Outputs of a tile.
 const ROWS: usize = 4;
 /// Outputs of a task: as many tiles as pass by one panel.
@@ -161,9 +163,14 @@ pub fn combine_with(
     Ok(())
 }
 
+/// Eight numbers on a cache line of their own: a load that crosses lines costs two.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line([u64; LANES]);
+
 /// Packed columns: for every term 24 low words, then 24 high ones if rows have them.
 struct Panel {
-    words: Vec<u64>,
+    lines: Vec<Line>,
     wide: bool,
     /// What the accumulators start from: `half - 2^51 sum_j v_j`, in two words.
     start: [[u64; COLS]; 2],
@@ -171,18 +178,17 @@ struct Panel {
 
 impl Panel {
     fn pack(shape: Shape, from: usize, width: usize, read: &impl Fn(usize, usize, &mut [u64], &mut [u64])) -> Self {
-        let stride = if shape.wide { 2 * COLS } else { COLS };
-        let mut words = vec![0; shape.terms * stride];
+        let mut lines = vec![Line([0; LANES]); shape.terms * per_term(shape.wide)];
         let mut sums = [0u128; COLS];
-        for (j, words) in words.chunks_exact_mut(stride).enumerate() {
-            let (lo, hi) = words.split_at_mut(COLS);
-            let hi_width = width.min(hi.len());
+        let (mut lo, mut hi) = ([0; COLS], [0; COLS]);
+        let hi_width = if shape.wide { width } else { 0 };
+        for (j, lines) in lines.chunks_exact_mut(per_term(shape.wide)).enumerate() {
             read(j, from, &mut lo[..width], &mut hi[..hi_width]);
-            for (sum, &x) in sums.iter_mut().zip(&*lo) {
-                *sum = sum.wrapping_add(u128::from(x));
+            for (line, words) in lines.iter_mut().zip(lo.as_chunks().0.iter().chain(hi.as_chunks().0)) {
+                line.0 = *words;
             }
-            for (sum, &x) in sums.iter_mut().zip(&*hi) {
-                *sum = sum.wrapping_add(u128::from(x) << WORD_BITS);
+            for ((sum, &lo), &hi) in sums.iter_mut().zip(&lo).zip(&hi) {
+                *sum = sum.wrapping_add(u128::from(lo) + (u128::from(hi) << WORD_BITS));
             }
         }
         let half = 1u128 << (shape.shift - 1);
@@ -192,8 +198,13 @@ impl Panel {
             start[0][c] = value as u64 & WORD;
             start[1][c] = (value >> WORD_BITS) as u64 & WORD;
         }
-        Self { words, wide: shape.wide, start }
+        Self { lines, wide: shape.wide, start }
     }
+}
+
+/// Lines of one term.
+const fn per_term(wide: bool) -> usize {
+    COLS / LANES * if wide { 2 } else { 1 }
 }
 
 /// One tile: up to four outputs (rows of `scalars`, `terms` each) by one panel.
@@ -210,15 +221,14 @@ fn kernel(path: Path) -> Tile {
 }
 
 fn portable(panel: &Panel, scalars: &[u64], terms: usize, shift: u32, out: &mut [[u64; COLS]]) {
-    let stride = if panel.wide { 2 * COLS } else { COLS };
     for (r, out) in out.iter_mut().enumerate() {
         let join = |lo: u64, hi: u64| u128::from(lo) + (u128::from(hi) << WORD_BITS);
         let mut acc: [u128; COLS] = std::array::from_fn(|c| join(panel.start[0][c], panel.start[1][c]));
-        for (words, &u) in panel.words.chunks_exact(stride).zip(&scalars[r * terms..]) {
-            let (lo, hi) = words.split_at(COLS);
+        for (lines, &u) in panel.lines.chunks_exact(per_term(panel.wide)).zip(&scalars[r * terms..]) {
+            let (lo, hi) = lines.split_at(COLS / LANES);
             for (c, acc) in acc.iter_mut().enumerate() {
                 // 104 is below 128: what wraps does not count.
-                let number = join(lo[c], hi.get(c).copied().unwrap_or(0));
+                let number = join(lo[c / LANES].0[c % LANES], hi.get(c / LANES).map_or(0, |l| l.0[c % LANES]));
                 *acc = acc.wrapping_add(u128::from(u).wrapping_mul(number));
             }
         }
@@ -232,9 +242,9 @@ fn portable(panel: &Panel, scalars: &[u64], terms: usize, shift: u32, out: &mut 
 mod avx512 {
     use std::arch::x86_64::*;
 
-    use super::{COLS, Panel, WORD, WORD_BITS};
+    use super::{COLS, LANES, Line, Panel, WORD, WORD_BITS, per_term};
 
-    const VECTORS: usize = COLS / 8;
+    const VECTORS: usize = COLS / LANES;
 
     pub(super) fn tile(panel: &Panel, scalars: &[u64], terms: usize, shift: u32, out: &mut [[u64; COLS]]) {
         // SAFETY: `kernel` hands this out only if the processor has AVX-512 F and IFMA.
@@ -253,13 +263,18 @@ mod avx512 {
     }
 
     #[target_feature(enable = "avx512f")]
-    fn load(words: &[u64]) -> [__m512i; VECTORS] {
+    fn load<'a>(words: impl Iterator<Item = &'a [u64; LANES]>) -> [__m512i; VECTORS] {
         let mut vectors = [_mm512_setzero_si512(); VECTORS];
-        for (v, words) in vectors.iter_mut().zip(words.as_chunks::<8>().0) {
+        for (v, words) in vectors.iter_mut().zip(words) {
             // SAFETY: `words` is eight words, and the load needs no alignment.
             *v = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
         }
         vectors
+    }
+
+    #[target_feature(enable = "avx512f")]
+    fn load_lines(lines: &[Line]) -> [__m512i; VECTORS] {
+        load(lines.iter().map(|line| &line.0))
     }
 
     #[target_feature(enable = "avx512f,avx512ifma")]
@@ -270,13 +285,12 @@ mod avx512 {
         shift: u32,
         out: &mut [[u64; COLS]],
     ) {
-        let mut low = [load(&panel.start[0]); R];
-        let mut high = [load(&panel.start[1]); R];
+        let mut low = [load(panel.start[0].as_chunks().0.iter()); R];
+        let mut high = [load(panel.start[1].as_chunks().0.iter()); R];
         let scalars: [&[u64]; R] = std::array::from_fn(|r| &scalars[r * terms..(r + 1) * terms]);
-        let stride = if WIDE { 2 * COLS } else { COLS };
-        for (j, words) in panel.words.chunks_exact(stride).enumerate() {
-            let lo = load(&words[..COLS]);
-            let hi = if WIDE { load(&words[COLS..]) } else { lo };
+        for (j, lines) in panel.lines.chunks_exact(per_term(WIDE)).enumerate() {
+            let lo = load_lines(&lines[..VECTORS]);
+            let hi = if WIDE { load_lines(&lines[VECTORS..]) } else { lo };
             for r in 0..R {
                 let u = _mm512_set1_epi64(scalars[r][j] as i64);
                 for v in 0..VECTORS {
@@ -291,7 +305,7 @@ mod avx512 {
         let mask = _mm512_set1_epi64(WORD as i64);
         let (right, left) = (_mm_cvtsi32_si128(shift as i32), _mm_cvtsi32_si128((WORD_BITS - shift) as i32));
         for (r, out) in out.iter_mut().enumerate().take(R) {
-            for (v, words) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            for (v, words) in out.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
                 let carry = _mm512_srli_epi64::<WORD_BITS>(low[r][v]);
                 let hi = _mm512_and_si512(_mm512_add_epi64(high[r][v], carry), mask);
                 let lo = _mm512_and_si512(low[r][v], mask);
