@@ -18,35 +18,6 @@ use fesc_model::{Pooling, Shape};
 use fesc_mpc::Cost;
 use fesc_ring::Prg;
 
-/// Root mean square and largest of the differences.
-fn distance(a: &[i64], b: &[i64]) -> (f64, f64) {
-    assert_eq!(a.len(), b.len());
-    let d = || a.iter().zip(b).map(|(a, b)| (a - b) as f64);
-    ((d().map(|d| d * d).sum::<f64>() / a.len() as f64).sqrt(), d().fold(0.0, |m, d| m.max(d.abs())))
-}
-
-/// Every layer from its private input.
-fn check_layers(twin: &Twin, streams: &[Vec<i64>]) {
-    let layers = twin.outline().unwrap().shape().layers;
-    assert_eq!(streams.len(), layers + 1);
-    for layer in 0..layers {
-        let mut centre = streams[layer].clone();
-        twin.layer(layer, &mut centre, &mut Rounding::nearest()).unwrap();
-        let (mut rms, mut most) = (0.0f64, 0.0f64);
-        // A short document needs many runs to show what happens once in a few hundred tokens.
-        let width = twin.outline().unwrap().shape().d_model;
-        for seed in 0..(600 * width / centre.len()).clamp(3, 200) as u8 {
-            let mut noisy = streams[layer].clone();
-            twin.layer(layer, &mut noisy, &mut Rounding::noisy(Prg::from_seed([seed; 16]))).unwrap();
-            let (r, m) = distance(&noisy, &centre);
-            (rms, most) = (rms.max(r), most.max(m));
-        }
-        let (r, m) = distance(&streams[layer + 1], &centre);
-        println!("layer {layer}: private {r:.1} (largest {m}), noisy twins {rms:.1} (largest {most}) ulps");
-        assert!(r <= 2.0 * rms + 1.0 && m <= 3.0 * most + 1.0, "layer {layer}: {r} {m}, noisy twins {rms} {most}");
-    }
-}
-
 /// The embedding is the twin's, up to a rounding.
 fn check_embedding(twin: &Twin, ids: &[u32], stream: &[i64]) {
     let width = twin.outline().unwrap().shape().d_model;

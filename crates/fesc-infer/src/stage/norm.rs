@@ -17,7 +17,6 @@ use crate::Result;
 
 /// The norm of `rows` rows.
 pub struct Norm {
-    ring: Ring,
     eps: u64,
     root: Rsqrt,
     rows: usize,
@@ -43,7 +42,6 @@ impl Norm {
             ],
         };
         Self {
-            ring,
             eps: ring.from_signed(form.eps),
             root: Rsqrt::new(form.rsqrt.clone()),
             rows,
@@ -73,7 +71,6 @@ impl Norm {
     /// # Errors
     /// If the protocol fails.
     pub fn run(&self, party: &mut Party, x: Shared) -> Result<Shared> {
-        debug_assert_eq!(self.ring, x.ring());
         let u = self.enter.run(party, x)?;
         let mut opened = Opened::start(party, &self.bundle)?;
         opened.open(party, &[(0, &u)])?;

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use fesc_infer::{Answer, Flow, Result, ServerSetup, Watch, run_client, run_server};
-use fesc_model::twin::{Calibration, Preset, Twin};
+use fesc_model::twin::{Calibration, Preset, Rounding, Twin};
 use fesc_model::{Config, Model, Pooling, Shape, Weights};
 use fesc_mpc::correlation::Material;
 use fesc_mpc::provider::{Correlations, Dealer, serve_dealer};
@@ -178,4 +178,33 @@ pub fn infer(flow: &Flow, setup: &ServerSetup, ids: &[u32]) -> (Ran<Answer, ()>,
     let streams = seen.shares.iter().zip(&other.shares).map(|(a, b)| join(a, b)).collect();
     assert_eq!(seen.stages, other.stages);
     (ran, streams, seen)
+}
+
+/// Root mean square and largest of the differences.
+pub fn distance(a: &[i64], b: &[i64]) -> (f64, f64) {
+    assert_eq!(a.len(), b.len());
+    let d = || a.iter().zip(b).map(|(a, b)| (a - b) as f64);
+    ((d().map(|d| d * d).sum::<f64>() / a.len() as f64).sqrt(), d().fold(0.0, |m, d| m.max(d.abs())))
+}
+
+/// Every layer from its private input.
+pub fn check_layers(twin: &Twin, streams: &[Vec<i64>]) {
+    let layers = twin.outline().unwrap().shape().layers;
+    assert_eq!(streams.len(), layers + 1);
+    for layer in 0..layers {
+        let mut centre = streams[layer].clone();
+        twin.layer(layer, &mut centre, &mut Rounding::nearest()).unwrap();
+        let (mut rms, mut most) = (0.0f64, 0.0f64);
+        // A short document needs many runs to show what happens once in a few hundred tokens.
+        let width = twin.outline().unwrap().shape().d_model;
+        for seed in 0..(600 * width / centre.len()).clamp(3, 200) as u8 {
+            let mut noisy = streams[layer].clone();
+            twin.layer(layer, &mut noisy, &mut Rounding::noisy(Prg::from_seed([seed; 16]))).unwrap();
+            let (r, m) = distance(&noisy, &centre);
+            (rms, most) = (rms.max(r), most.max(m));
+        }
+        let (r, m) = distance(&streams[layer + 1], &centre);
+        println!("layer {layer}: private {r:.1} (largest {m}), noisy twins {rms:.1} (largest {most}) ulps");
+        assert!(r <= 2.0 * rms + 1.0 && m <= 3.0 * most + 1.0, "layer {layer}: {r} {m}, noisy twins {rms} {most}");
+    }
 }

@@ -1,0 +1,35 @@
+//! The shipped model, privately, on the sample documents: every layer as close to the twin as noisy twins are, and the same label.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::path::Path;
+
+use common::*;
+use fesc_infer::{Flow, Reveal, ServerSetup};
+use fesc_model::twin::{Calibration, Preset, Rounding, Twin};
+use fesc_model::{Checkpoint, Tokenizer};
+
+const TOKENS: usize = 256;
+
+#[test]
+fn private_layers_and_labels_are_the_twins() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let directory = root.join("models/scotus");
+    let model = Checkpoint::open(&directory).unwrap().load().unwrap();
+    let tokenizer = Tokenizer::load(&directory.join("tokenizer.json")).unwrap();
+    let twin = Twin::new(&model, &Calibration::load(&directory).unwrap(), Preset::FAST).unwrap();
+    let setup = ServerSetup::new(twin, [9; 32]).unwrap();
+    let twin = setup.twin();
+    let flow = Flow::new(setup.outline().unwrap(), TOKENS, Reveal::Label).unwrap();
+    for sample in ["bargaining", "leaflets"] {
+        let text = std::fs::read_to_string(root.join(format!("samples/{sample}.txt"))).unwrap();
+        let ids = tokenizer.encode(&text, TOKENS - 20).unwrap().ids;
+        let (ran, streams, _) = infer(&flow, &setup, &ids);
+        check_layers(twin, &streams);
+        let mut padded = ids.clone();
+        padded.resize(TOKENS, 0);
+        let outcome = twin.classify_padded(&padded, ids.len(), &mut Rounding::nearest()).unwrap();
+        assert_eq!(ran.client.class(), outcome.class, "{sample}: {:?}", outcome.logits);
+    }
+}
