@@ -4,7 +4,7 @@
 //! this on shares: a [`Packet`] of factors in, the contracted output out, the exact cost declared before. Kernels:
 //!
 //! - [`Dual`]: the block dual form (design 6.3), one segment at a time, a [`Carry`] between segments;
-//! - [`reference`]: the recurrence itself, token by token in floating point, for comparison.
+//! - [`mod@reference`]: the recurrence itself, token by token in floating point, for comparison.
 //!
 //! [`cost_by_chunk`] shows what the size of a chunk costs.
 //!
