@@ -6,14 +6,7 @@
 use fesc_mpc::correlation::{Form, Index};
 use fesc_ring::Ring;
 
-use super::plan::{Method, Piece, Task};
-
-/// One of the two operands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
-    Left,
-    Right,
-}
+use super::plan::{Method, Piece, Side, Task};
 
 /// Where a product's tensors have their entries.
 pub(super) struct Places {
@@ -32,6 +25,8 @@ impl Places {
 pub(super) struct Layout<'a> {
     piece: &'a Piece,
     places: &'a Places,
+    /// Those of the product that shares the uploads.
+    scaled: Option<&'a Places>,
     ring: Ring,
 }
 
@@ -51,8 +46,10 @@ struct Slot {
 }
 
 impl<'a> Layout<'a> {
-    pub(super) fn new(piece: &'a Piece, places: &'a Places, ring: Ring) -> Self {
-        Self { piece, places, ring }
+    /// `places` has all products of the bundle.
+    pub(super) fn new(piece: &'a Piece, places: &'a [Places], ring: Ring) -> Self {
+        let scaled = piece.scale.map(|s| &places[s.product]);
+        Self { piece, places: &places[piece.product], scaled, ring }
     }
 
     /// Slots in use; the others are zero.
@@ -76,10 +73,13 @@ impl<'a> Layout<'a> {
         (b < self.piece.batch.end).then_some(b)
     }
 
+    /// An operand's places and its own index in a ciphertext. In a shared piece the left operand is the scalars.
     fn side(&self, side: Side) -> (&Index, usize) {
-        match side {
-            Side::Left => (&self.places.left, self.piece.split.left),
-            Side::Right => (&self.places.right, self.piece.split.right),
+        match (side, self.piece.scale.map(|s| s.scalars).zip(self.scaled)) {
+            (Side::Left, Some((Side::Left, scaled))) => (&scaled.left, 1),
+            (Side::Left, Some((Side::Right, scaled))) => (&scaled.right, 1),
+            (Side::Left, None) => (&self.places.left, self.piece.split.left),
+            (Side::Right, _) => (&self.places.right, self.piece.split.right),
         }
     }
 
@@ -88,7 +88,9 @@ impl<'a> Layout<'a> {
         let entry = |r: usize| {
             let slot = self.slot(r * run);
             let own = if side == Side::Left { slot.left } else { slot.right };
-            self.batch(task, &slot).map(|batch| Entry { batch, own, sum: slot.sum })
+            // Scalars are the same for all of a row.
+            let sum = if side == Side::Left && self.scaled.is_some() { 0 } else { slot.sum };
+            self.batch(task, &slot).map(|batch| Entry { batch, own, sum })
         };
         (0..self.used().div_ceil(run)).map(entry).collect()
     }
@@ -123,7 +125,7 @@ impl<'a> Layout<'a> {
     /// Adds a share of a response to the result; that of a square, whose other cross term is the same, twice.
     pub(super) fn add(&self, task: &Task, (left, right): (usize, usize), share: &[u64], out: &mut [u64]) {
         let (split, index) = (&self.piece.split, &self.places.out);
-        let doubled = u32::from(self.piece.method == Method::Square);
+        let doubled = u32::from(matches!(self.piece.method, Method::Square | Method::Shared));
         for (i, &v) in share.iter().enumerate().take(self.used()) {
             let slot = self.slot(i);
             let (l, r) = (left * split.left + slot.left, right * split.right + slot.right);
@@ -132,6 +134,20 @@ impl<'a> Layout<'a> {
             };
             if let Some(o) = index.at(b, l, r).and_then(|at| out.get_mut(at)) {
                 *o = self.ring.reduce(o.wrapping_add(v << doubled));
+            }
+        }
+    }
+
+    /// Adds a share of part `part` of the scaled rows to their result.
+    pub(super) fn add_scaled(&self, task: &Task, part: usize, share: &[u64], out: &mut [u64]) {
+        let (Some(scaled), Some(scale)) = (self.scaled, self.piece.scale) else { return };
+        for (i, &v) in share.iter().enumerate().take(self.used()) {
+            let slot = self.slot(i);
+            let column = part * self.piece.split.sum + slot.sum;
+            let Some(b) = self.batch(task, &slot).filter(|_| column < self.places.right.sum.len()) else { continue };
+            let (l, r) = if scale.scalars == Side::Left { (0, column) } else { (column, 0) };
+            if let Some(o) = scaled.out.at(b, l, r).and_then(|at| out.get_mut(at)) {
+                *o = self.ring.reduce(o.wrapping_add(v));
             }
         }
     }

@@ -17,7 +17,7 @@ mod tests;
 use fesc_mpc::correlation::Bundle;
 use fesc_mpc::provider::{CrossTerms, TwoParty};
 use fesc_mpc::{MpcError, Role};
-use fesc_net::{Channel, HEADER_BYTES, Tag};
+use fesc_net::{Channel, Tag};
 use fesc_ring::Prg;
 
 use crate::RlweError;
@@ -27,6 +27,9 @@ use plan::{Plan, Prices};
 
 /// The ring of the shares.
 const BITS: u32 = 48;
+
+/// Ciphertexts that an evaluator holds at once: 235 MB. Few in tests, so that these see more than one group.
+const HELD: usize = if cfg!(test) { 10 } else { 128 };
 
 const KEY: Tag = Tag(0x0420);
 
@@ -49,19 +52,13 @@ impl Rlwe {
     ///
     /// # Errors
     /// A failed channel or a malformed key.
-    pub fn setup(role: Role, channel: &mut Channel, prg: Prg) -> Result<Self, MpcError> {
-        Self::with_params(SlotParams::standard()?, role, channel, prg)
-    }
-
-    fn with_params(params: SlotParams, _role: Role, channel: &mut Channel, mut prg: Prg) -> Result<Self, MpcError> {
+    pub fn setup(role: Role, channel: &mut Channel, mut prg: Prg) -> Result<Self, MpcError> {
+        // Both keys travel at once, so the role does not matter here.
+        let _ = role;
+        let params = SlotParams::standard()?;
         let (holder, public) = KeyHolder::new(params.clone(), &mut prg);
         let theirs = channel.exchange(KEY, public, params.upload_bytes())?;
-        let wire = |payload: usize| (payload + HEADER_BYTES) as u64;
-        let prices = Prices {
-            slots: params.slots(),
-            upload: wire(params.upload_bytes()),
-            answer: wire(params.response_bytes()),
-        };
+        let prices = Prices::new(&params, HELD);
         Ok(Self { holder, evaluator: Evaluator::new(params, &theirs)?, prices, prg })
     }
 }
@@ -90,8 +87,15 @@ impl CrossTerms for Rlwe {
             return Err(MpcError::Shape { what: "masks of a bundle", expected: bundle.masks.len(), got: masks.len() });
         }
         let places: Vec<Places> = plan.forms.iter().map(Places::new).collect();
-        let work =
-            run::Work { holder: &self.holder, evaluator: &self.evaluator, bundle, masks, plan: &plan, places: &places };
+        let work = run::Work {
+            holder: &self.holder,
+            evaluator: &self.evaluator,
+            bundle,
+            masks,
+            plan: &plan,
+            places: &places,
+            held: self.prices.held,
+        };
         let out = plan.forms.iter().map(|f| vec![0; f.out_len()]).collect();
         run::Session { role, channel, prg: &mut self.prg, work, out }.run()
     }

@@ -10,19 +10,18 @@
 //! | [`Method::Right`], its right share | `2 b'' (r'' s'' U + l'' r'' D)` |
 //! | [`Method::Both`], one party uploads both its shares and gets one answer for both cross terms | `b'' ((l'' + r'') s'' U + l'' r'' D)` |
 //! | [`Method::Square`], one mask times itself | `b'' (s'' U + D)` |
+//! | [`Method::Shared`], sums of squares of rows together with the same rows times scalars | `b'' (s'' + 1) (U + D)`, one more `U` for every group |
 //!
 //! All splits into powers of two and whole indices are tried. Full tiles of the batch and what is left over are planned apart. The parties take
-//! turns as the one who uploads in the last two methods.
+//! turns as the one who uploads in the last three methods, so a single tile is worth a little more than its bytes.
 
 use std::ops::Range;
 
 use fesc_mpc::correlation::{Bundle, Form};
 use fesc_mpc::{MpcError, Role};
+use fesc_net::HEADER_BYTES;
 
-/// Most ciphertexts that an evaluator holds at once: 1.8 MB each. Few in tests, so that these see more than one group.
-pub(super) const HELD: usize = if cfg!(test) { 10 } else { 128 };
-/// Most sums that it holds when the summands of a response come in several parts.
-const SUMS: usize = if cfg!(test) { 6 } else { 64 };
+use crate::slots::SlotParams;
 
 /// What is uploaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +30,22 @@ pub(super) enum Method {
     Right,
     Both,
     Square,
+    Shared,
+}
+
+/// One of the two operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Left,
+    Right,
+}
+
+/// The rows of a sum of squares times scalars: a product that shares the uploads of the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Scale {
+    pub product: usize,
+    /// Which operand the scalars are.
+    pub scalars: Side,
 }
 
 /// Places along batch, left, right and sum.
@@ -65,9 +80,20 @@ impl Extent {
 /// Bytes of an upload and of a response with their frames, and slots.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Prices {
+    /// Most ciphertexts that an evaluator holds at once, 1.8 MB each, and twice the sums that it holds when the summands of a response
+    /// come in several parts.
+    pub held: usize,
     pub slots: usize,
     pub upload: u64,
     pub answer: u64,
+}
+
+impl Prices {
+    pub(super) fn new(params: &SlotParams, held: usize) -> Self {
+        let wire = |payload: usize| (payload + HEADER_BYTES) as u64;
+        let (upload, answer) = (wire(params.upload_bytes()), wire(params.response_bytes()));
+        Self { held, slots: params.slots(), upload, answer }
+    }
 }
 
 /// A range of a product's batch in one layout.
@@ -79,12 +105,36 @@ pub(super) struct Piece {
     pub batch: Range<usize>,
     /// Ciphertexts along each index.
     pub parts: Extent,
+    /// Most parts of the sum that are held together.
+    step: usize,
+    /// With [`Method::Shared`], the other product.
+    pub scale: Option<Scale>,
+}
+
+/// What is being planned: a product, or a sum of squares and a scaling together.
+#[derive(Debug, Clone, Copy)]
+struct Goal {
+    product: usize,
+    whole: Extent,
+    methods: &'static [Method],
+    scale: Option<Scale>,
+}
+
+impl Goal {
+    fn piece(&self, method: Method, split: Extent, batch: Range<usize>, prices: &Prices) -> Piece {
+        let parts = Extent { batch: batch.len(), ..self.whole }.parts(&split);
+        let mut piece = Piece { product: self.product, method, split, batch, parts, step: 1, scale: self.scale };
+        // As many parts as are held: the scalars of a shared piece come once, all else with every part.
+        let fixed = piece.uploads(0);
+        piece.step = ((prices.held - fixed) / (piece.uploads(1) - fixed)).max(1);
+        piece
+    }
 }
 
 impl Piece {
-    fn new(product: usize, method: Method, whole: Extent, split: Extent, batch: Range<usize>) -> Self {
-        let parts = Extent { batch: batch.len(), ..whole }.parts(&split);
-        Self { product, method, split, batch, parts }
+    /// Whether both parties upload the same, or only one of them.
+    pub(super) fn is_mutual(&self) -> bool {
+        matches!(self.method, Method::Left | Method::Right)
     }
 
     /// Tasks of a tile for each party that uploads in it.
@@ -92,16 +142,23 @@ impl Piece {
         match self.method {
             Method::Left => self.parts.left,
             Method::Right => self.parts.right,
-            Method::Both | Method::Square => 1,
+            Method::Both | Method::Square | Method::Shared => 1,
         }
     }
 
-    /// Uploads of a task for one part of the sum.
-    pub(super) fn uploads(&self) -> usize {
+    /// Uploads of `parts` parts of the sum that are held together.
+    pub(super) fn uploads(&self, parts: usize) -> usize {
         match self.method {
-            Method::Left | Method::Right | Method::Square => 1,
-            Method::Both => self.parts.left + self.parts.right,
+            Method::Left | Method::Right | Method::Square => parts,
+            Method::Both => parts * (self.parts.left + self.parts.right),
+            Method::Shared => parts + 1,
         }
+    }
+
+    /// Parts of the sum that are held together.
+    pub(super) fn steps(&self) -> impl Iterator<Item = Range<usize>> {
+        let (sum, step) = (self.parts.sum, self.step);
+        (0..sum).step_by(step).map(move |start| start..sum.min(start + step))
     }
 
     /// Responses of a task.
@@ -111,24 +168,33 @@ impl Piece {
             Method::Right => self.parts.left,
             Method::Both => self.parts.left * self.parts.right,
             Method::Square => 1,
+            Method::Shared => self.parts.sum + 1,
         }
     }
 
-    /// Parts of the sum whose ciphertexts are held at once.
-    pub(super) fn step(&self) -> usize {
-        (HELD / self.uploads()).max(1)
+    /// Whether the memory of an evaluator stays bounded.
+    fn is_bounded(&self, prices: &Prices) -> bool {
+        let waiting = if self.method == Method::Shared { 1 } else { self.answers() };
+        self.uploads(1) <= prices.held && (self.parts.sum <= self.step || waiting <= prices.held / 2)
     }
 
-    /// Whether the memory of an evaluator stays bounded.
-    fn is_bounded(&self) -> bool {
-        self.uploads() <= HELD && (self.parts.sum <= self.step() || self.answers() <= SUMS)
+    /// Bytes of a task: uploads, answers.
+    fn task_bytes(&self, prices: &Prices) -> (u64, u64) {
+        let uploads = self.uploads(self.parts.sum) + (self.parts.sum.div_ceil(self.step) - 1) * self.uploads(0);
+        (uploads as u64 * prices.upload, self.answers() as u64 * prices.answer)
     }
 
     /// Bytes of all tasks, both directions together.
     fn bytes(&self, prices: &Prices) -> u64 {
-        let task = (self.parts.sum * self.uploads()) as u64 * prices.upload + self.answers() as u64 * prices.answer;
-        let ways = if matches!(self.method, Method::Left | Method::Right) { 2 } else { 1 };
-        ways * (self.parts.batch * self.tasks()) as u64 * task
+        let (up, down) = self.task_bytes(prices);
+        let ways = if self.is_mutual() { 2 } else { 1 };
+        ways * (self.parts.batch * self.tasks()) as u64 * (up + down)
+    }
+
+    /// What planning compares: a little more than the bytes where only one party would have work.
+    fn weight(&self, prices: &Prices) -> u64 {
+        let bytes = self.bytes(prices);
+        bytes + if self.parts.batch == 1 && !self.is_mutual() { bytes / 32 } else { 0 }
     }
 
     /// Slots over which the evaluator's factor is constant.
@@ -158,25 +224,43 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(bundle: &Bundle, prices: &Prices) -> Result<Self, MpcError> {
-        let mut plan = Self { forms: Vec::new(), pieces: Vec::new(), tasks: [Vec::new(), Vec::new()] };
+        let forms = bundle.products.iter().map(|p| Form::new(bundle, p)).collect::<Result<Vec<_>, _>>()?;
+        let mut made: Vec<Vec<Piece>> = Vec::new();
+        for (i, (product, form)) in bundle.products.iter().zip(&forms).enumerate() {
+            let methods: &[Method] = if product.left == product.right {
+                &[Method::Square]
+            } else {
+                &[Method::Both, Method::Left, Method::Right]
+            };
+            made.push(pieces(&Goal { product: i, whole: Extent::of(form), methods, scale: None }, prices));
+        }
+        let weight = |pieces: &[Piece]| pieces.iter().map(|p| p.weight(prices)).sum::<u64>();
+        for square in 0..made.len() {
+            let partner =
+                (0..made.len()).find_map(|p| scaling(bundle, &forms, square, p).filter(|_| !made[p].is_empty()));
+            let Some(scale) = partner else { continue };
+            let goal =
+                Goal { product: square, whole: Extent::of(&forms[square]), methods: &[Method::Shared], scale: partner };
+            let shared = pieces(&goal, prices);
+            if !shared.is_empty() && weight(&shared) < weight(&made[square]) + weight(&made[scale.product]) {
+                made[square] = shared;
+                made[scale.product].clear();
+            }
+        }
+        let mut plan = Self { forms, pieces: made.concat(), tasks: [Vec::new(), Vec::new()] };
         let mut turn = Role::P0;
-        for (i, product) in bundle.products.iter().enumerate() {
-            let form = Form::new(bundle, product)?;
-            for piece in pieces(i, Extent::of(&form), product.left == product.right, prices) {
-                for tile in 0..piece.parts.batch {
-                    for part in 0..piece.tasks() {
-                        let task = Task { piece: plan.pieces.len(), tile, part };
-                        if matches!(piece.method, Method::Left | Method::Right) {
-                            plan.tasks.iter_mut().for_each(|t| t.push(task));
-                        } else {
-                            plan.tasks[turn.index()].push(task);
-                            turn = turn.other();
-                        }
+        for (number, piece) in plan.pieces.iter().enumerate() {
+            for tile in 0..piece.parts.batch {
+                for part in 0..piece.tasks() {
+                    let task = Task { piece: number, tile, part };
+                    if piece.is_mutual() {
+                        plan.tasks.iter_mut().for_each(|t| t.push(task));
+                    } else {
+                        plan.tasks[turn.index()].push(task);
+                        turn = turn.other();
                     }
                 }
-                plan.pieces.push(piece);
             }
-            plan.forms.push(form);
         }
         Ok(plan)
     }
@@ -186,49 +270,69 @@ impl Plan {
         let mut bytes = [0u64; 2];
         for (holder, tasks) in self.tasks.iter().enumerate() {
             for task in tasks {
-                let piece = &self.pieces[task.piece];
-                bytes[holder] += (piece.parts.sum * piece.uploads()) as u64 * prices.upload;
-                bytes[1 - holder] += piece.answers() as u64 * prices.answer;
+                let (up, down) = self.pieces[task.piece].task_bytes(prices);
+                bytes[holder] += up;
+                bytes[1 - holder] += down;
             }
         }
         (bytes[0], bytes[1])
     }
 }
 
-/// The pieces of one product.
-fn pieces(product: usize, whole: Extent, square: bool, prices: &Prices) -> Vec<Piece> {
+/// Whether product `p` is the rows of sum of squares `square`, times scalars.
+fn scaling(bundle: &Bundle, forms: &[Form], square: usize, p: usize) -> Option<Scale> {
+    let (rows, product) = (&bundle.products[square], &bundle.products[p]);
+    if rows.left != rows.right || product.left == product.right {
+        return None;
+    }
+    let form = &forms[p];
+    let (scalars, index) = if product.right == rows.right {
+        (Side::Left, form.right_index())
+    } else if product.left == rows.right {
+        (Side::Right, form.left_index())
+    } else {
+        return None;
+    };
+    let alone = if scalars == Side::Left { form.left() } else { form.right() };
+    let same = forms[square].right_index();
+    let fits = alone == 1 && form.sum() == 1 && same.batch == index.batch && same.sum == index.free;
+    fits.then_some(Scale { product: p, scalars })
+}
+
+/// The pieces of a goal.
+fn pieces(goal: &Goal, prices: &Prices) -> Vec<Piece> {
+    let whole = goal.whole;
     if whole.is_empty() {
         return Vec::new();
     }
     let mut found = Vec::new();
     let mut from = 0;
     while from < whole.batch {
-        let rest = Extent { batch: whole.batch - from, ..whole };
+        let rest = whole.batch - from;
         // One layout for all that is left, or the one with the cheapest full tiles and something else after them.
         let mut all: Option<(u64, Piece)> = None;
         let mut tiled: Option<(f64, Piece)> = None;
-        each_piece(product, rest, from, square, prices, |piece| {
-            let bytes = piece.bytes(prices);
+        each_piece(goal, from..whole.batch, prices, |piece| {
+            let weight = piece.weight(prices);
             let better = |old: &Piece| piece.run() > old.run();
-            if all.as_ref().is_none_or(|(b, old)| bytes < *b || (bytes == *b && better(old))) {
-                all = Some((bytes, piece.clone()));
+            if all.as_ref().is_none_or(|(w, old)| weight < *w || (weight == *w && better(old))) {
+                all = Some((weight, piece.clone()));
             }
-            if rest.batch > piece.split.batch {
-                let full = rest.batch - rest.batch % piece.split.batch;
-                let tiles = Piece::new(product, piece.method, whole, piece.split, from..from + full);
-                let each = tiles.bytes(prices) as f64 / full as f64;
-                if tiled.as_ref().is_none_or(|(b, old)| each < *b || (each == *b && better(old))) {
+            if rest > piece.split.batch {
+                let full = rest - rest % piece.split.batch;
+                let tiles = goal.piece(piece.method, piece.split, from..from + full, prices);
+                let each = tiles.weight(prices) as f64 / full as f64;
+                if tiled.as_ref().is_none_or(|(w, old)| each < *w || (each == *w && better(old))) {
                     tiled = Some((each, tiles));
                 }
             }
         });
-        let Some((bytes, one)) = all else { break };
+        let Some((weight, one)) = all else { break };
         let next = match tiled {
-            Some((_, tiles)) if !rest.batch.is_multiple_of(tiles.split.batch) => {
-                let left = Extent { batch: rest.batch % tiles.split.batch, ..whole };
+            Some((_, tiles)) if tiles.batch.end < whole.batch => {
                 let mut least = u64::MAX;
-                each_piece(product, left, tiles.batch.end, square, prices, |p| least = least.min(p.bytes(prices)));
-                if tiles.bytes(prices).saturating_add(least) < bytes { tiles } else { one }
+                each_piece(goal, tiles.batch.end..whole.batch, prices, |p| least = least.min(p.weight(prices)));
+                if tiles.weight(prices).saturating_add(least) < weight { tiles } else { one }
             }
             _ => one,
         };
@@ -238,20 +342,20 @@ fn pieces(product: usize, whole: Extent, square: bool, prices: &Prices) -> Vec<P
     found
 }
 
-/// All layouts of a product's batch from `from` on.
-fn each_piece(product: usize, whole: Extent, from: usize, square: bool, prices: &Prices, mut f: impl FnMut(Piece)) {
-    let n = prices.slots;
-    let methods: &[Method] = if square { &[Method::Square] } else { &[Method::Both, Method::Left, Method::Right] };
+/// All layouts of a range of a goal's batch.
+fn each_piece(goal: &Goal, range: Range<usize>, prices: &Prices, mut f: impl FnMut(Piece)) {
+    let (n, whole) = (prices.slots, goal.whole);
     for left in splits(whole.left, n) {
         for right in splits(whole.right, n / left) {
             for sum in splits(whole.sum, n / left / right) {
-                let fit = (n / left / right / sum).min(whole.batch);
-                let power = 1 << fit.ilog2();
-                for batch in [fit, power].into_iter().take(if fit == power { 1 } else { 2 }) {
-                    for &method in methods {
-                        let split = Extent { batch, left, right, sum };
-                        let piece = Piece::new(product, method, whole, split, from..from + whole.batch);
-                        if piece.is_bounded() {
+                let fit = (n / left / right / sum).min(range.len());
+                let half = range.len().div_ceil(2).min(fit);
+                let mut sizes = [fit, 1 << fit.ilog2(), half].to_vec();
+                sizes.dedup();
+                for batch in sizes {
+                    for &method in goal.methods {
+                        let piece = goal.piece(method, Extent { batch, left, right, sum }, range.clone(), prices);
+                        if piece.is_bounded(prices) {
                             f(piece);
                         }
                     }

@@ -1,6 +1,6 @@
 //! The exchange: both parties upload, evaluate and open at the same time.
 //!
-//! Tasks are cut into units (a part of the sum) and units gathered into groups of at most [`HELD`] uploads. Step `i`: each party sends the uploads of its own
+//! Tasks are cut into units (a part of the sum) and units gathered into groups of at most `held` uploads. Step `i`: each party sends the uploads of its own
 //! group `i`, takes the peer's, evaluates and answers, then opens the answers to its own. Not more than a group of uploads and [`WINDOW`] answers are
 //! on their way in each direction: 120 MB, which the channel's queue must take.
 
@@ -14,8 +14,8 @@ use fesc_ring::Prg;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use super::layout::{Layout, Places, Side};
-use super::plan::{HELD, Method, Piece, Plan, Task};
+use super::layout::{Layout, Places};
+use super::plan::{Method, Piece, Plan, Side, Task};
 use crate::Result;
 use crate::slots::{Cipher, Evaluator, KeyHolder, Multiplier, Sum};
 
@@ -35,15 +35,14 @@ struct Unit {
 }
 
 /// The units of one party's tasks, by group.
-fn groups(plan: &Plan, holder: Role) -> Vec<Vec<Unit>> {
+fn groups(plan: &Plan, held: usize, holder: Role) -> Vec<Vec<Unit>> {
     let mut groups: Vec<Vec<Unit>> = Vec::new();
-    let mut uploads = HELD;
+    let mut uploads = held;
     for &task in &plan.tasks[holder.index()] {
         let piece = &plan.pieces[task.piece];
-        for start in (0..piece.parts.sum).step_by(piece.step()) {
-            let sum = start..piece.parts.sum.min(start + piece.step());
-            let more = sum.len() * piece.uploads();
-            if uploads + more > HELD {
+        for sum in piece.steps() {
+            let more = piece.uploads(sum.len());
+            if uploads + more > held {
                 groups.push(Vec::new());
                 uploads = 0;
             }
@@ -62,7 +61,7 @@ fn sources(piece: &Piece, task: &Task) -> Vec<(Side, usize)> {
     match piece.method {
         Method::Left => vec![(Side::Left, task.part)],
         Method::Right => vec![(Side::Right, task.part)],
-        Method::Square => vec![(Side::Right, 0)],
+        Method::Square | Method::Shared => vec![(Side::Right, 0)],
         Method::Both => {
             let left = (0..piece.parts.left).map(|p| (Side::Left, p));
             left.chain((0..piece.parts.right).map(|p| (Side::Right, p))).collect()
@@ -73,7 +72,18 @@ fn sources(piece: &Piece, task: &Task) -> Vec<(Side, usize)> {
 /// All uploads of a unit in order: operand, part of its own index, part of the sum.
 fn uploads(piece: &Piece, unit: &Unit) -> Vec<(Side, usize, usize)> {
     let sources = sources(piece, &unit.task);
-    unit.sum.clone().flat_map(|s| sources.iter().map(move |&(side, part)| (side, part, s))).collect()
+    let scalars = (piece.method == Method::Shared).then_some((Side::Left, 0, 0));
+    let rows = unit.sum.clone().flat_map(|s| sources.iter().map(move |&(side, part)| (side, part, s)));
+    scalars.into_iter().chain(rows).collect()
+}
+
+/// The answers that a unit gives, by number.
+fn answers(piece: &Piece, unit: &Unit) -> Range<usize> {
+    match piece.method {
+        Method::Shared => unit.sum.start..unit.sum.end + usize::from(unit.last),
+        _ if unit.last => 0..piece.answers(),
+        _ => 0..0,
+    }
 }
 
 /// Parts of left and right that answer `o` of a task is about.
@@ -81,7 +91,7 @@ fn parts(piece: &Piece, task: &Task, o: usize) -> (usize, usize) {
     match piece.method {
         Method::Left => (task.part, o),
         Method::Right => (o, task.part),
-        Method::Square => (0, 0),
+        Method::Square | Method::Shared => (0, 0),
         Method::Both => (o / piece.parts.right, o % piece.parts.right),
     }
 }
@@ -95,17 +105,24 @@ pub(super) struct Work<'a> {
     pub masks: &'a [&'a [u64]],
     pub plan: &'a Plan,
     pub places: &'a [Places],
+    /// Most uploads of a group.
+    pub held: usize,
 }
 
 impl<'a> Work<'a> {
     fn layout(&self, task: &Task) -> Layout<'a> {
         let piece = &self.plan.pieces[task.piece];
-        Layout::new(piece, &self.places[piece.product], self.bundle.ring)
+        Layout::new(piece, self.places, self.bundle.ring)
     }
 
     /// This party's share of an operand.
     fn operand(&self, task: &Task, side: Side) -> &'a [u64] {
-        let product = &self.bundle.products[self.plan.pieces[task.piece].product];
+        let piece = &self.plan.pieces[task.piece];
+        let (product, side) = match (piece.scale, side) {
+            (Some(scale), Side::Left) => (scale.product, scale.scalars),
+            _ => (piece.product, side),
+        };
+        let product = &self.bundle.products[product];
         self.masks[if side == Side::Left { product.left } else { product.right }]
     }
 
@@ -141,16 +158,14 @@ struct Traffic {
 impl<'a> Session<'a> {
     /// Makes all products.
     pub(super) fn run(mut self) -> Result<Vec<Vec<u64>>, MpcError> {
-        let (mine, theirs) = (groups(self.work.plan, self.role), groups(self.work.plan, self.role.other()));
+        let [mine, theirs] = [self.role, self.role.other()].map(|r| groups(self.work.plan, self.work.held, r));
         let mut held = Vec::new();
         for i in 0..mine.len().max(theirs.len()) {
             let mut traffic = Traffic::default();
             for unit in mine.get(i).into_iter().flatten() {
                 self.upload(unit)?;
-                if unit.last {
-                    let answers = self.work.plan.pieces[unit.task.piece].answers();
-                    traffic.awaited.extend((0..answers).map(|o| (unit.task, o)));
-                }
+                let piece = &self.work.plan.pieces[unit.task.piece];
+                traffic.awaited.extend(answers(piece, unit).map(|o| (unit.task, o)));
             }
             // All uploads of the group are taken off the channel before the first answer is awaited on it.
             let theirs: Vec<&Unit> = theirs.get(i).into_iter().flatten().collect();
@@ -184,7 +199,7 @@ impl<'a> Session<'a> {
     }
 
     fn receive(&mut self, unit: &Unit) -> Result<Vec<Cipher>, MpcError> {
-        let count = unit.sum.len() * self.work.plan.pieces[unit.task.piece].uploads();
+        let count = self.work.plan.pieces[unit.task.piece].uploads(unit.sum.len());
         let mut ciphers = Vec::with_capacity(count);
         for start in (0..count).step_by(BATCH) {
             let bytes: Vec<Vec<u8>> = (start..count.min(start + BATCH))
@@ -207,6 +222,9 @@ impl<'a> Session<'a> {
     ) -> Result<(), MpcError> {
         let plan = self.work.plan;
         let piece = &plan.pieces[unit.task.piece];
+        if piece.method == Method::Shared {
+            return self.shared(piece, unit, ciphers, held, traffic);
+        }
         let evaluator = self.work.evaluator;
         let mut next = std::mem::take(held).into_iter();
         let take = |this: &mut Self, o: usize, mut sum: Sum| {
@@ -217,12 +235,11 @@ impl<'a> Session<'a> {
                 held.push(sum);
                 return Ok(());
             }
-            traffic.ready.push((unit.task, o, sum));
-            if traffic.ready.len() < BATCH { Ok(()) } else { this.answer(traffic) }
+            this.push((unit.task, o, sum), traffic)
         };
         match piece.method {
             Method::Left | Method::Right => self.combine(piece, unit, ciphers, take),
-            Method::Both | Method::Square => self.sums(piece, unit, ciphers, take),
+            Method::Both | Method::Square | Method::Shared => self.sums(piece, unit, ciphers, take),
         }
     }
 
@@ -288,6 +305,48 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Rows uploaded once, for their sums of squares and for their products with scalars.
+    fn shared(
+        &mut self,
+        piece: &Piece,
+        unit: &Unit,
+        ciphers: &[Cipher],
+        held: &mut Vec<Sum>,
+        traffic: &mut Traffic,
+    ) -> Result<(), MpcError> {
+        let evaluator = self.work.evaluator;
+        let factors = self.work.factors(piece, unit)?;
+        let (Some((scalars, rows)), Some((scalar_factor, row_factors))) =
+            (ciphers.split_first(), factors.split_first())
+        else {
+            return Ok(());
+        };
+        let mut squares = held.pop().unwrap_or_else(|| evaluator.sum());
+        let numbered: Vec<_> = unit.sum.clone().zip(rows.iter().zip(row_factors)).collect();
+        for block in numbered.chunks(BATCH) {
+            block.iter().for_each(|(_, (row, factor))| evaluator.mul_add(&mut squares, row, factor));
+            let scale = |&(o, (row, factor)): &(usize, (&Cipher, &Multiplier))| {
+                let mut sum = evaluator.sum();
+                evaluator.mul_add(&mut sum, row, scalar_factor);
+                evaluator.mul_add(&mut sum, scalars, factor);
+                (unit.task, o, sum)
+            };
+            let scaled: Vec<_> = block.par_iter().map(scale).collect();
+            scaled.into_iter().try_for_each(|item| self.push(item, traffic))?;
+        }
+        if unit.last {
+            return self.push((unit.task, piece.parts.sum, squares), traffic);
+        }
+        held.push(squares);
+        Ok(())
+    }
+
+    /// Puts a sum into the queue; answers when there are enough.
+    fn push(&mut self, item: (Task, usize, Sum), traffic: &mut Traffic) -> Result<(), MpcError> {
+        traffic.ready.push(item);
+        if traffic.ready.len() < BATCH { Ok(()) } else { self.answer(traffic) }
+    }
+
     /// Answers all sums that are ready.
     fn answer(&mut self, traffic: &mut Traffic) -> Result<(), MpcError> {
         let ready: Vec<_> = traffic.ready.drain(..).map(|(task, o, sum)| (task, o, sum, self.prg.fork())).collect();
@@ -328,7 +387,10 @@ impl<'a> Session<'a> {
 
     /// Adds a share of an answer to the product's.
     fn add(&mut self, task: &Task, o: usize, share: &[u64]) {
-        let piece = &self.work.plan.pieces[task.piece];
-        self.work.layout(task).add(task, parts(piece, task, o), share, &mut self.out[piece.product]);
+        let (piece, layout) = (&self.work.plan.pieces[task.piece], self.work.layout(task));
+        match piece.scale {
+            Some(scale) if o < piece.parts.sum => layout.add_scaled(task, o, share, &mut self.out[scale.product]),
+            _ => layout.add(task, parts(piece, task, o), share, &mut self.out[piece.product]),
+        }
     }
 }

@@ -35,6 +35,14 @@ fn scan_products([k, g, h, q, n, p]: [usize; 6]) -> Vec<(&'static str, Bundle)> 
     ]
 }
 
+/// Sums of squares of rows, and the rows times scalars.
+fn norm(rows: usize, width: usize, swapped: bool) -> Bundle {
+    let (matrix, column) = (Tensor::new(&[0, 1]), Tensor::new(&[0]));
+    let scale = if swapped { Product::new(0, 1, Tensor::new(&[1, 0])) } else { Product::new(1, 0, matrix.clone()) };
+    let products = vec![scale, Product::new(0, 0, column.clone())];
+    Bundle { ring: ring(), sizes: vec![rows, width], masks: vec![matrix, column], products }
+}
+
 /// An index-by-index einsum, written apart from the product's own code.
 fn naive(bundle: &Bundle, product: &Product, left: &[u64], right: &[u64]) -> Vec<u64> {
     let mut out = vec![0u64; product.out.len(&bundle.sizes)];
@@ -125,8 +133,90 @@ fn more_than_a_ciphertext() {
         ("many scaled", Bundle::scalar_vector(ring(), 9_001, 6)),
         ("matrices", Bundle::matmul(ring(), 300, 9, 5, 65)),
         ("triangles", single(&[50, 21, 21, 33], lower(&[0, 1, 2]), full(&[2, 0, 3]), full(&[3, 0, 1]))),
+        ("norm", norm(1100, 170, false)),
+        ("norm, scalars on the right", norm(40, 7, true)),
+        ("norm, tiles", norm(17_000, 3, false)),
         ("outer", single(&[700, 8, 8], full(&[0, 1]), full(&[0, 2]), full(&[0, 1, 2]))),
     ] {
         check(&mut sources, name, &bundle);
+    }
+}
+
+/// Shares of a product through the online protocol, with correlations of both kinds of generator.
+#[test]
+fn bundles_are_taken_where_they_are_cheaper() {
+    let full = Tensor::new;
+    let large = single(&[4, 40, 30, 50], full(&[0, 1, 2]), full(&[2, 0, 3]), full(&[0, 3, 1]));
+    let small = Bundle::triples(ring(), 100);
+    let other = Bundle { ring: Ring::new(40).unwrap(), ..large.clone() };
+    let (c0, c1) = Channel::memory_pair();
+    let run = |role: Role, mut channel: Channel| {
+        let seed = |i: usize| Prg::from_seed([(role.index() + 2 * i) as u8 + 60; 16]);
+        let products = Rlwe::setup(role, &mut channel, seed(0)).unwrap();
+        assert!(products.takes(&large) && !products.takes(&small) && !products.takes(&other));
+        let source = TwoParty::setup(role, &mut channel, fesc_ot::CotKind::Iknp, seed(1)).unwrap();
+        let source = source.with_products(Box::new(products));
+        let (p0, p1) = source.declared(&fesc_mpc::Request::Bundle(large.clone()));
+        assert!(p0 + p1 > 0);
+        let mut party = fesc_mpc::Party::new(role, channel, Box::new(source));
+        let mut made = Vec::new();
+        for bundle in [&large, &small] {
+            let before = party.channel().stats().total;
+            let mut opened = fesc_mpc::protocol::Opened::start(&mut party, bundle).unwrap();
+            let used = party.channel().stats().total.since(before);
+            if bundle == &large {
+                let counted = (used.sent_bytes, used.received_bytes);
+                assert_eq!(counted, if role == Role::P0 { (p0, p1) } else { (p1, p0) });
+            }
+            let mut prg = seed(5);
+            let shares = [0, 1].map(|i| fesc_mpc::Shared::new(ring(), prg.ring_vec(ring(), bundle.mask_len(i))));
+            opened.open(&mut party, &[(0, &shares[0]), (1, &shares[1])]).unwrap();
+            made.push((shares, opened.product(0).unwrap()));
+        }
+        made
+    };
+    let (first, second) = std::thread::scope(|scope| {
+        let peer = scope.spawn(move || run(Role::P1, c1));
+        (run(Role::P0, c0), peer.join().unwrap())
+    });
+    for ((bundle, (x, z)), (y, w)) in [&large, &small].into_iter().zip(first).zip(second) {
+        let [left, right] = [0, 1].map(|i| x[i].join(&y[i]).unwrap());
+        assert_eq!(z.join(&w).unwrap(), naive(bundle, &bundle.products[0], &left, &right));
+    }
+}
+
+/// What the planner finds at the base size (16 chunks of 128 tokens, 24 heads of 64, 128 states), in bytes per element of the result.
+#[test]
+fn bytes_at_the_base_size() {
+    let prices = Prices::new(&SlotParams::standard().unwrap(), 128);
+    let per_element = |bundle: &Bundle| {
+        let (p0, p1) = Plan::new(bundle, &prices).unwrap().bytes(&prices);
+        (p0 + p1) as f64 / (0..bundle.products.len()).map(|i| bundle.product_len(i)).sum::<usize>() as f64
+    };
+    let most = [
+        ("S", 361.0),
+        ("outer", 31.0),
+        ("S o Lt", 52.0),
+        ("M X", 149.0),
+        ("col o X", 50.0),
+        ("B^T V", 105.0),
+        ("C H", 105.0),
+    ];
+    let decays = Tensor::lower(&[0, 1, 2]);
+    let recurrence = single(&[24, 16, 16, 128, 64], decays, Tensor::new(&[2, 3, 0, 4]), Tensor::new(&[1, 3, 0, 4]));
+    let mut sizes = vec![
+        ("gate", Bundle::triples(ring(), 2048 * 1536), 109.0),
+        ("norm", norm(2048, 768, false), 69.0),
+        ("recurrence", recurrence, 62.0),
+    ];
+    for (name, bundle) in scan_products([16, 1, 24, 128, 128, 64]) {
+        if let Some(&(_, bytes)) = most.iter().find(|(n, _)| *n == name) {
+            sizes.push((name, bundle, bytes));
+        }
+    }
+    assert_eq!(sizes.len(), most.len() + 3);
+    for (name, bundle, most) in sizes {
+        let found = per_element(&bundle);
+        assert!(found < most && found > 0.95 * most, "{name}: {found} bytes per element, {most} expected");
     }
 }
