@@ -15,7 +15,7 @@ use crate::report::{Format, Report, Row};
 
 /// Writes `calibration.json` into the model's directory.
 pub fn run(args: &CalibrateArgs, format: Format) -> Result<()> {
-    let Files { name, model, tokenizer } = Files::load(Some(&args.model))?;
+    let Files { name, model, tokenizer, .. } = Files::load(Some(&args.model))?;
     let length = args.length as usize;
     let documents =
         corpus::read(&args.data, args.limit as usize, None, |text| Ok(tokenizer.encode(text, length)?.ids))?;

@@ -3,14 +3,19 @@
 //! It comes from a directory, or from the program itself: the shipped model is embedded, so that an installed program
 //! needs no other file.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use fesc_model::twin::{Calibration, Preset, Rounding, Twin};
 use fesc_model::{Checkpoint, Encoded, Model, ModelError, Tokenizer, metrics};
 
 use crate::cli::{ModelArgs, PresetChoice};
 use crate::exit::Refusal;
+
+/// No tokenizer's file is longer.
+const TEXT_LIMIT: u64 = 64 << 20;
 
 /// The shipped model.
 mod shipped {
@@ -35,37 +40,75 @@ pub struct Files {
     pub model: Model,
     /// Its tokenizer.
     pub tokenizer: Tokenizer,
+    /// The tokenizer's file.
+    tokenizer_json: String,
+}
+
+/// A model as the private protocol has it, and its tokenizer.
+pub struct TwinFiles {
+    /// Where it comes from.
+    pub name: String,
+    /// Weights and outline in integers.
+    pub twin: Twin,
+    /// Its tokenizer.
+    pub tokenizer: Tokenizer,
+    /// The tokenizer's file, for clients.
+    pub tokenizer_json: String,
+}
+
+impl TwinFiles {
+    /// Opens a directory, or the shipped model where none is given.
+    pub fn load(directory: Option<&Path>) -> Result<Self> {
+        let Files { name, model, tokenizer, tokenizer_json } = Files::load(directory)?;
+        let twin = Twin::new(&model, &calibration(directory)?, Preset::FAST)?;
+        Ok(Self { name, twin, tokenizer, tokenizer_json })
+    }
 }
 
 impl Files {
     /// Opens a directory, or the shipped model where none is given.
     pub fn load(directory: Option<&Path>) -> Result<Self> {
-        let (name, checkpoint, tokenizer) = match directory {
+        let (name, checkpoint, tokenizer_json) = match directory {
             Some(directory) => {
                 let checkpoint = Checkpoint::open(directory)?;
                 let Some(path) = checkpoint.tokenizer_path() else {
                     let text = format!("{} has no tokenizer.json; put the model's own there", directory.display());
                     return Err(Refusal::Usage(text).into());
                 };
-                (directory.display().to_string(), checkpoint, Tokenizer::load(&path)?)
+                (directory.display().to_string(), checkpoint, read_text(&path)?)
             }
             None => shipped()?,
         };
         if checkpoint.classes().is_none() {
             return Err(ModelError::NoHead { head: "classifier" }.into());
         }
+        let tokenizer = Tokenizer::from_json(&tokenizer_json)?;
         tokenizer.check(checkpoint.config().vocab)?;
-        Ok(Self { name, model: checkpoint.load()?, tokenizer })
+        Ok(Self { name, model: checkpoint.load()?, tokenizer, tokenizer_json })
     }
 }
 
-fn shipped() -> Result<(String, Checkpoint, Tokenizer)> {
+fn shipped() -> Result<(String, Checkpoint, String)> {
     let checkpoint = Checkpoint::embedded(shipped::NAME, shipped::CONFIG, shipped::WEIGHTS)?;
-    Ok((shipped::NAME.into(), checkpoint, Tokenizer::from_json(shipped::TOKENIZER)?))
+    Ok((shipped::NAME.into(), checkpoint, shipped::TOKENIZER.into()))
 }
 
-fn shipped_calibration() -> Result<Calibration> {
-    Ok(Calibration::from_json(shipped::CALIBRATION)?)
+fn calibration(directory: Option<&Path>) -> Result<Calibration> {
+    Ok(match directory {
+        Some(directory) => Calibration::load(directory)?,
+        None => Calibration::from_json(shipped::CALIBRATION)?,
+    })
+}
+
+/// A whole file of text, bounded.
+fn read_text(path: &Path) -> Result<String> {
+    let name = || path.display().to_string();
+    let mut text = String::new();
+    File::open(path).and_then(|f| f.take(TEXT_LIMIT + 1).read_to_string(&mut text)).with_context(name)?;
+    if text.len() as u64 > TEXT_LIMIT {
+        return Err(ModelError::FileTooLarge { path: path.into(), limit: TEXT_LIMIT }.into());
+    }
+    Ok(text)
 }
 
 enum Engine {
@@ -96,11 +139,11 @@ impl Classifier {
     /// Loads what the command line asks for.
     pub fn load(args: &ModelArgs) -> Result<Self> {
         let directory = args.model.as_deref();
-        let Files { name, model, tokenizer } = Files::load(directory)?;
+        let Files { name, model, tokenizer, .. } = Files::load(directory)?;
         let labels = model.config().labels().to_vec();
         let classes = model.weights().head.as_ref().map_or(0, |head| head.bias.len());
         let engine = if args.twin {
-            let calibration = directory.map_or_else(shipped_calibration, |d| Ok(Calibration::load(d)?))?;
+            let calibration = calibration(directory)?;
             let preset = match args.preset.unwrap_or(PresetChoice::Fast) {
                 PresetChoice::Fast => Preset::FAST,
                 PresetChoice::Paper => Preset::PAPER,

@@ -1,4 +1,4 @@
-//! `fesc classify --plain`: one document, in the clear, on this machine.
+//! `fesc classify`: one document; with `--plain` in the clear, on this machine.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,16 +11,28 @@ use serde_json::Value;
 use crate::classifier::{Classifier, softmax};
 use crate::cli::ClassifyArgs;
 use crate::exit::Refusal;
+use crate::private;
 use crate::report::{Format, Report, Row};
 
 /// The longest document taken, in bytes.
 const LIMIT: u64 = fesc_model::data::LINE_LIMIT;
 
-/// Classifies a file or standard input and prints the class and all probabilities.
+/// Tokens that are looked at in the clear, unless told.
+const PLAIN_LENGTH: u32 = 2048;
+
+/// Classifies a file or standard input.
 pub fn run(args: &ClassifyArgs, format: Format) -> Result<()> {
+    if let Some(explained) = private::explain(args) {
+        return explained;
+    }
     let text = read(&args.file)?;
+    if args.plain { plain(args, &text, format) } else { private::classify(args, &text, format) }
+}
+
+/// In the clear; prints the class and all probabilities.
+fn plain(args: &ClassifyArgs, text: &str, format: Format) -> Result<()> {
     let classifier = Classifier::load(&args.model)?;
-    let encoded = classifier.encode(&text, args.length as usize)?;
+    let encoded = classifier.encode(text, args.length.unwrap_or(PLAIN_LENGTH) as usize)?;
     let start = Instant::now();
     let verdict = classifier.classify(&encoded.ids)?;
     let seconds = start.elapsed().as_secs_f64();

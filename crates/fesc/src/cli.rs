@@ -1,6 +1,7 @@
 //! The command line. The help texts are the manual: what a command does, an example, what is printed.
 
 mod model;
+mod private;
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -13,6 +14,10 @@ use fesc_ring::cpu;
 use crate::bench::mpc::Op;
 
 pub use model::{CalibrateArgs, ClassifyArgs, EvalArgs, FormsArgs, ModelArgs, PresetChoice, TrainArgs};
+pub use private::{
+    ConnectArgs, DealerArgs, DemoArgs, EstimateArgs, InferArgs, LineArgs, PrepareArgs, PrivateArgs, RevealArg,
+    ServeArgs, ThirdArgs, WhenArg,
+};
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let available: Vec<&str> = cpu::Path::available().map(cpu::Path::name).collect();
@@ -32,9 +37,9 @@ FESC_SIMD=portable|avx2|avx512 lowers the SIMD path. RUST_LOG sets the log filte
 
 /// Private classification of long documents by two-party computation.
 ///
-/// This version has the two-party engine: a channel, oblivious transfer, shares, correlations, primitives and
-/// activations, the commands that check and measure it, and the model in the clear: training, evaluation, a shipped
-/// classifier. Serving and private classification come in a later version.
+/// A server (`serve`) has a model, a client (`classify`) has a document: the client learns the label, the server learns
+/// nothing of the document but its length bucket. `demo` shows it on this machine. The other commands train, check and
+/// measure.
 ///
 /// Results are printed to standard output, everything else to standard error.
 #[derive(Debug, Parser)]
@@ -74,17 +79,64 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Classify one document.
     ///
-    /// With --plain the document and the model are both on this machine and nothing is hidden or sent. The private run,
-    /// in which the model's owner does not see the document, comes with a later version, so that --plain must be given.
+    /// With --server and --pin the document stays here and the model stays there: this side learns the label, the server
+    /// learns the length bucket (see --explain-trust). With --plain the document and the model are both on this machine
+    /// and nothing is hidden or sent.
     ///
     /// Without FILE, or with -, the text is read from standard input. It must be UTF-8 and have at most 16 MiB. What
-    /// lies beyond --length tokens is not looked at.
+    /// lies beyond --length tokens is not looked at. A document over the server's limit is refused before anything is sent.
     ///
-    /// Prints label, class, probability, tokens (looked at), cut (whether there were more), seconds (without loading),
+    /// Prints label, class, probability (with --reveal logits), tokens, bucket (tokens of the run), seconds, online_s,
+    /// online_bytes, offline_bytes, setup_bytes, rounds; with --json also offline_s, setup_s, waited_s (for correlations),
+    /// offline_rounds, logits, model_id, cut, document_tokens, reveal, provider. With --verify also layer, max_ulps,
+    /// rel_error for each layer, and class_of_twin, agrees.
+    ///
+    /// With --plain prints label, class, probability, tokens (looked at), cut (whether there were more), seconds (without loading),
     /// model, mode (float or twin), preset; with --json also document_tokens and probabilities, by label.
     ///
-    /// Example: fesc classify --plain samples/leaflets.txt
+    /// Examples: fesc classify --plain samples/leaflets.txt
+    /// fesc classify letter.txt --server example.org:7340 --pin 5d0f...
     Classify(ClassifyArgs),
+    /// Show the private run on this machine: server and client as two processes, the shipped model, a sample.
+    ///
+    /// Prints the label, time and bytes by phase, and what each side learned; with --json one object: label, class, tokens,
+    /// bucket, online_s, offline_s, setup_s, online_bytes, offline_bytes, setup_bytes, rounds, seconds, server_start_s, agrees
+    /// (with the model in the clear), client_learned, server_learned.
+    ///
+    /// Example: fesc demo --file letter.txt
+    Demo(DemoArgs),
+    /// Serve a model to clients that do not show their documents.
+    ///
+    /// The first start makes a master seed and a TLS identity in the state directory. Prints listening, fingerprint (which
+    /// clients pin; give it to them over a channel that they trust) and model_id; with --json also model, max_tokens,
+    /// max_sessions, public_bytes (what each client downloads once), pid. Then serves until it is ended; -v logs sessions.
+    ///
+    /// Example: fesc serve --model my-model --listen 0.0.0.0:7340 --max-tokens 2048
+    Serve(ServeArgs),
+    /// Make correlations for later sessions, on both sides.
+    ///
+    /// The server must run with --store. Each prepared session serves one `fesc classify --prepared DIR` with this server, model,
+    /// length and reveal, once. Prints sessions, bucket, offline_s, offline_bytes, setup_bytes, prepared.
+    ///
+    /// Example: fesc prepare --server example.org:7340 --pin 5d0f... --prepared ahead --length 2048 --sessions 4
+    Prepare(PrepareArgs),
+    /// Say what a run will cost, before anything runs.
+    ///
+    /// Bytes and rounds are declared by the protocol itself. Times are a model: a small run of the same shape is measured here,
+    /// with both parties on this machine, and scaled by bytes, stage by stage; the network's part is added. Prints model,
+    /// layers, length, provider, net, online_s, offline_s, online_bytes, offline_bytes, setup_bytes (once per client), rounds,
+    /// memory_bytes_client, memory_bytes_server (a model too; the queue of correlations comes on top); then for each stage its
+    /// bytes, rounds, and the measured nanoseconds a byte.
+    ///
+    /// Example: fesc estimate --shape base --length 2048 --net wan3
+    Estimate(EstimateArgs),
+    /// Hand out correlations to pairs of clients and servers, as a third process.
+    ///
+    /// Faster and cheaper than making them by two, but whoever runs it must collude with neither side. Prints listening and
+    /// fingerprint, for --dealer and --dealer-pin of `serve` and `classify`.
+    ///
+    /// Example: fesc dealer --listen 0.0.0.0:7341
+    Dealer(DealerArgs),
     /// Measure how good a model is on labelled documents.
     ///
     /// FILE has one JSON object a line with label (0, 1, ...) and text, and may be compressed with zstd (window at most
@@ -169,6 +221,17 @@ pub enum Bench {
     ///
     /// Example: fesc bench net --transport tls --net wan1
     Net(NetArgs),
+    /// A whole private inference between two processes on this machine (three with a dealer).
+    ///
+    /// Weights and document are random. Correlations are made at the moment of use, so that their time is measured apart; `serve`
+    /// makes them ahead, beside the protocol. Prints shape, layers, length, provider, net, online_s, offline_s (correlations, and
+    /// the client's blocks of the linear layers), setup_s, online_bytes, offline_bytes, setup_bytes (the model's public part is
+    /// most of it), rounds, peak_rss_bytes_client, peak_rss_bytes_server, rel_error, max_error (of a layer's result against the
+    /// twin's from the same input; short runs, or --check); with --json also plan, offline_rounds, declared_online_bytes, threads,
+    /// stages. Fails if declared and counted bytes differ.
+    ///
+    /// Example: fesc bench infer --shape base --layers 1 --length 128 --json
+    Infer(InferArgs),
     /// Protocols on shares between two processes on this machine (three with a dealer).
     ///
     /// Correlations are made first (offline), then the protocol runs on random shared inputs (online), then the result

@@ -9,6 +9,8 @@
 //! | 4 | over a limit of size, memory or count |
 //! | 5 | refused for security: certificate, pin, weak parameters, no randomness |
 
+use fesc_infer::InferError;
+use fesc_infer::session::{RefusalKind, SessionError};
 use fesc_model::ModelError;
 use fesc_mpc::MpcError;
 use fesc_net::NetError;
@@ -46,6 +48,16 @@ pub enum Refusal {
     /// The operating system gave no randomness.
     #[error("no randomness from the operating system ({0}); nothing secret can be made on this machine")]
     Randomness(String),
+    /// A secret that others can read.
+    #[error(
+        "{path} can be read by others (mode {mode:o}); make it yours alone with `chmod 600`, or begin with a new state directory"
+    )]
+    Exposed {
+        /// Where.
+        path: String,
+        /// Its mode.
+        mode: u32,
+    },
     /// A process of a measurement failed; `code` is the code of its own error.
     #[error("{who}: {message}")]
     Party {
@@ -85,14 +97,51 @@ fn of(error: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(e) = error.downcast_ref::<ModelError>() {
         return model(e);
     }
+    if let Some(e) = error.downcast_ref::<SessionError>() {
+        return session(e);
+    }
+    if let Some(e) = error.downcast_ref::<InferError>() {
+        return infer(e);
+    }
     error.downcast_ref::<MpcError>().map(mpc)
+}
+
+/// `None` where the cause of the error may know more.
+pub fn session(error: &SessionError) -> Option<u8> {
+    use RefusalKind as K;
+    Some(match error {
+        SessionError::Net(e) => net(e),
+        SessionError::Mpc(e) => mpc(e),
+        SessionError::Infer(e) => return infer(e),
+        SessionError::Model(e) => return model(e),
+        SessionError::Weak(_) | SessionError::WrongModel { .. } | SessionError::Transcript => SECURITY,
+        SessionError::TooLarge { .. } | SessionError::TooManyTokens { .. } | SessionError::TimeLimit(_) => LIMIT,
+        SessionError::Refused { kind: K::Tokens | K::Busy, .. } => LIMIT,
+        SessionError::Version { .. }
+        | SessionError::Malformed { .. }
+        | SessionError::Mismatch { .. }
+        | SessionError::Refused { .. }
+        | SessionError::NoSecondConnection(_) => PEER,
+        _ => return None,
+    })
+}
+
+fn infer(error: &InferError) -> Option<u8> {
+    Some(match error {
+        InferError::Net(e) => net(e),
+        InferError::Mpc(e) => mpc(e),
+        InferError::Model(e) => return model(e),
+        InferError::Ring(_) => PEER,
+        InferError::Length { .. } | InferError::Document { .. } => LIMIT,
+        _ => return None,
+    })
 }
 
 fn refusal(error: &Refusal) -> u8 {
     match error {
         Refusal::Usage(_) => USAGE,
         Refusal::Limit { .. } => LIMIT,
-        Refusal::Randomness(_) => SECURITY,
+        Refusal::Randomness(_) | Refusal::Exposed { .. } => SECURITY,
         Refusal::Party { code, .. } => *code,
     }
 }
@@ -173,6 +222,13 @@ mod tests {
             (OtError::TooMany { count: 1, each: 2 }.into(), LIMIT),
             (Refusal::Limit { what: "n", value: 2, max: 1, remedy: "less" }.into(), LIMIT),
             (NetError::Binding.into(), SECURITY),
+            (SessionError::Transcript.into(), SECURITY),
+            (SessionError::TooManyTokens { tokens: 9, bucket: 128, limit: 1 }.into(), LIMIT),
+            (SessionError::Version { ours: 1, theirs: 2 }.into(), PEER),
+            (SessionError::Refused { kind: RefusalKind::Busy, message: "full".into() }.into(), LIMIT),
+            (SessionError::Refused { kind: RefusalKind::Mismatch, message: "other".into() }.into(), PEER),
+            (SessionError::Infer(InferError::Mpc(MpcError::Net(NetError::Ended))).into(), PEER),
+            (InferError::Length { tokens: 9, most: 1 }.into(), LIMIT),
             (Refusal::Randomness("none".into()).into(), SECURITY),
             (
                 OtError::WeakParameters { k: 1, t: 1, log_block: 1, bits: 1.0, attack: "any", needed: 128.0 }.into(),

@@ -10,11 +10,13 @@ mod classify;
 mod cli;
 mod corpus;
 mod doctor;
+mod estimate;
 mod eval;
 mod exit;
 mod inspect;
 mod keygen;
 mod parties;
+mod private;
 mod progress;
 mod report;
 mod train;
@@ -38,11 +40,17 @@ fn main() -> ExitCode {
         Command::Eval(args) => eval::run(args, format),
         Command::Train(args) => train::run(args, format),
         Command::Calibrate(args) => calibrate::run(args, format),
+        Command::Serve(args) => private::serve(args, format),
+        Command::Prepare(args) => private::prepare(args, format),
+        Command::Dealer(args) => private::dealer(args, format),
+        Command::Estimate(args) => estimate::run(args, format),
+        Command::Demo(args) => private::demo::run(args, format),
         Command::Keygen(args) => keygen::run(&args.out, format),
         Command::Bench(Bench::Forms(args)) => bench::forms::run(args, format),
         Command::Bench(Bench::Gemm(args)) => bench::gemm::run(args, format),
         Command::Bench(Bench::Ot(args)) => bench::ot::run(args, format),
         Command::Bench(Bench::Net(args)) => bench::net::run(args, format),
+        Command::Bench(Bench::Infer(args)) => bench::infer::run(args, format),
         Command::Bench(Bench::Mpc(args)) => bench::mpc::run(args, format),
         Command::Party => return parties::child::main(),
     };

@@ -2,6 +2,7 @@
 
 pub mod forms;
 pub mod gemm;
+pub mod infer;
 pub mod mpc;
 pub mod net;
 pub mod ot;

@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum};
 use fesc_model::Precision;
 use fesc_train::FormSet;
 
+use super::PrivateArgs;
+
 /// Which model, and how it is computed.
 #[derive(Debug, Args)]
 pub struct ModelArgs {
@@ -36,14 +38,17 @@ pub struct ClassifyArgs {
     #[arg(default_value = "-")]
     pub file: PathBuf,
     /// Run in the clear on this machine: nothing is hidden from anyone who can see it.
-    #[arg(long, required = true)]
+    #[arg(long, conflicts_with_all = ["server", "pin", "verify", "prepared"])]
     pub plain: bool,
-    /// Tokens that are looked at.
-    #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    pub length: u32,
-    /// The model.
+    /// Tokens that are looked at; with --plain 2048, else the whole document unless told.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub length: Option<u32>,
+    /// The model: for --plain, and for --verify.
     #[command(flatten)]
     pub model: ModelArgs,
+    /// The private run.
+    #[command(flatten)]
+    pub private: PrivateArgs,
 }
 
 /// Options of `eval`.

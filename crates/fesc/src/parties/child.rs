@@ -68,6 +68,7 @@ fn work(job: &Job) -> Result<Value> {
     match &job.work {
         Work::Ot(task) => bench::ot::party(job.seat, channel, task),
         Work::Mpc(task) => bench::mpc::party::run(job.seat, channel, dealer, task),
+        Work::Infer(task) => bench::infer::party::run(job.seat, channel, dealer, task),
     }
 }
 

@@ -36,6 +36,8 @@ pub enum Work {
     Ot(crate::bench::ot::Task),
     /// A protocol on shares.
     Mpc(crate::bench::mpc::Task),
+    /// A whole inference.
+    Infer(crate::bench::infer::Task),
 }
 
 /// The task of one process.

@@ -30,6 +30,7 @@ struct State {
     bytes: usize,
     /// The maker is done, or has failed.
     ended: bool,
+    failed: bool,
     /// The taker is gone.
     closed: bool,
     taken: u64,
@@ -162,7 +163,9 @@ pub fn start<G: Generator + 'static>(
     let work = move || {
         // However the thread ends, the taker must hear of it.
         let queue = EndOnDrop(queue);
-        make(role, &flow, &queue.0, set_up)
+        let made = make(role, &flow, &queue.0, set_up);
+        queue.0.lock().failed = made.is_err();
+        made
     };
     let spawned = std::thread::Builder::new().name("correlations".into()).spawn(work);
     let thread = spawned.map_err(|e| SessionError::Died(e.to_string()))?;
@@ -202,6 +205,11 @@ fn make<G: Generator>(
 }
 
 impl Maker {
+    /// It stopped early, with an error.
+    pub fn failed(&self) -> bool {
+        self.between.lock().failed
+    }
+
     /// Waits for the end of the thread, after the online party has used everything.
     pub fn finish(mut self) -> Result<Generated> {
         match self.thread.take().map(JoinHandle::join) {

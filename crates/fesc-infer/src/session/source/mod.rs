@@ -20,17 +20,21 @@ use fesc_mpc::{MpcError, Request, Role};
 use fesc_net::{Channel, Stats};
 use fesc_ot::CotKind;
 use fesc_ring::Prg;
+use fesc_rlwe::products::Rlwe;
 
 use super::core::Flow;
-use super::error::{Result, SessionError};
+use super::error::Result;
 use super::phase;
 use ahead::{Generated, Generator, Maker};
 use shelf::Burnt;
+pub use size::half_bytes;
 pub use timed::{Clock, Timed};
 
 /// The two parties' generator: oblivious transfer, and RLWE for products.
 pub fn two_party(role: Role, channel: &mut Channel, prg: &mut Prg) -> Result<TwoParty> {
-    Ok(TwoParty::setup(role, channel, CotKind::Silent, prg.fork())?)
+    let transfers = TwoParty::setup(role, channel, CotKind::Silent, prg.fork())?;
+    let products = Rlwe::setup(role, channel, prg.fork())?;
+    Ok(transfers.with_products(Box::new(products)))
 }
 
 /// A source, with what must be kept or read until the run is over.
@@ -47,22 +51,11 @@ impl Source {
         self.correlations.take().unwrap_or_else(|| Box::new(fesc_mpc::provider::Queue::default()))
     }
 
-    /// A party that ran out of correlations did so because their maker failed: that is the cause to name.
+    /// A party whose maker failed ran out of correlations: the maker's error is the one to name.
     pub fn explain<T>(&mut self, result: Result<T>) -> Result<T> {
-        let ran_out = |e: &SessionError| {
-            use crate::InferError;
-            matches!(
-                e,
-                SessionError::Mpc(MpcError::Exhausted { .. })
-                    | SessionError::Infer(InferError::Mpc(MpcError::Exhausted { .. }))
-            )
-        };
-        match result {
-            Err(e) if ran_out(&e) => match self.maker.take().map(Maker::finish) {
-                Some(Err(cause)) => Err(cause),
-                _ => Err(e),
-            },
-            other => other,
+        match (result, self.maker.take_if(|m| m.failed())) {
+            (Err(e), Some(maker)) => Err(maker.finish().err().unwrap_or(e)),
+            (result, _) => result,
         }
     }
 

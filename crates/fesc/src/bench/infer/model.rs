@@ -1,0 +1,43 @@
+//! Random models of named shapes, calibrated on random tokens.
+
+use anyhow::{Context, Result};
+use fesc_model::twin::{Calibration, Preset, Twin};
+use fesc_model::{Config, Model, Shape, Weights};
+use fesc_ring::Prg;
+
+use super::Task;
+
+/// Classes of the head.
+const CLASSES: usize = 13;
+
+/// Tokens of a calibration document, at most. Longer runs have the same scales.
+const CALIBRATION: usize = 256;
+
+/// The config of a task.
+pub fn config(task: &Task) -> Result<Config> {
+    let named = Config::named(&task.shape).context("no such shape")?;
+    let vocab = task.vocab.unwrap_or(named.shape().vocab);
+    Ok(Config::new(Shape { layers: task.layers, vocab, ..*named.shape() })?)
+}
+
+/// The model of a task.
+pub fn twin(task: &Task) -> Result<Twin> {
+    let config = config(task)?;
+    let mut prg = Prg::from_seed(task.seed);
+    let model = Model::new(config.clone(), Weights::random(&config, Some(CLASSES), &mut prg))?;
+    let length = task.length.min(CALIBRATION);
+    let documents: Vec<Vec<u32>> = (0..2).map(|_| tokens(config.shape().vocab, length, &mut prg)).collect();
+    let calibration = Calibration::collect(&model, &documents)?;
+    Ok(Twin::new(&model, &calibration, Preset::FAST)?)
+}
+
+/// The document of a task.
+pub fn document(task: &Task) -> Result<Vec<u32>> {
+    let mut seed = task.seed;
+    seed[0] ^= 0xff;
+    Ok(tokens(config(task)?.shape().vocab, task.length, &mut Prg::from_seed(seed)))
+}
+
+fn tokens(vocab: usize, length: usize, prg: &mut Prg) -> Vec<u32> {
+    (0..length).map(|_| (prg.next_u64() % vocab.max(1) as u64) as u32).collect()
+}

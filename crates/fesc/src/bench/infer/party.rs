@@ -1,0 +1,209 @@
+//! One party of a measured inference: public part, set-up, the run, the check.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use fesc_infer::session::download::{Download, Upload};
+use fesc_infer::session::public::{Hosted, Known};
+use fesc_infer::session::source::{self, Timed};
+use fesc_infer::session::{Hex32, phase};
+use fesc_infer::{Answer, Flow, Reveal, ServerSetup, run_client, run_server};
+use fesc_model::twin::Rounding;
+use fesc_mpc::provider::{Correlations, Dealer};
+use fesc_mpc::{Party, Role, Shared};
+use fesc_net::{Channel, Stats};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::stages::{StageTime, Stopwatch, declared, entry};
+use super::{Task, model};
+use crate::bench::{barrier, tag};
+use crate::parties::child::{os_random, tell};
+use crate::parties::wire::{Event, Seat};
+use crate::private::Apart;
+use crate::usage;
+
+/// How far the residual stream was from the twin's.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Errors {
+    /// The largest Euclidean relative error of a layer's result, the layer being given the private input.
+    pub rel_error: f64,
+    /// The largest error of a value.
+    pub max_error: f64,
+}
+
+/// What one party measured. Bytes are those it sent to the peer, and exchanged with a dealer.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Measured {
+    pub setup_s: f64,
+    pub setup_bytes: u64,
+    pub offline_s: f64,
+    pub offline_bytes: u64,
+    pub offline_rounds: u64,
+    pub online_s: f64,
+    pub online_bytes: u64,
+    pub rounds: u64,
+    /// Both directions.
+    pub declared_online_bytes: u64,
+    pub peak_rss_bytes: Option<u64>,
+    pub stages: Vec<StageTime>,
+    /// Of the server, which has the twin.
+    pub errors: Option<Errors>,
+}
+
+/// What a party has of the model.
+enum Half {
+    Client(Box<Known>),
+    Server(Box<Hosted>),
+}
+
+/// Runs a task.
+pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Task) -> Result<Value> {
+    tell(&Event::Phase("set-up".into()));
+    channel.phase(phase::SETUP);
+    let start = Instant::now();
+    let (role, half) = match seat {
+        Seat::P0 => (Role::P0, Half::Client(Box::new(download(&mut channel)?))),
+        Seat::P1 => (Role::P1, Half::Server(Box::new(upload(&mut channel, task)?))),
+        Seat::Dealer => bail!("the dealer computes nothing"),
+    };
+    let outline = match &half {
+        Half::Client(known) => &known.outline,
+        Half::Server(hosted) => &hosted.outline,
+    };
+    let flow = Flow::new(outline, task.length, if task.logits { Reveal::Logits } else { Reveal::Label })?;
+    let mut prg = os_random()?;
+    let correlations: Box<dyn Correlations + Send> = match dealer {
+        Some(dealer) => Box::new(Dealer::new(role, dealer)),
+        None => Box::new(source::two_party(role, &mut channel, &mut prg)?),
+    };
+    let setup_s = start.elapsed().as_secs_f64();
+    barrier(&mut channel)?;
+
+    tell(&Event::Phase("inference".into()));
+    channel.phase(phase::ONLINE);
+    let (timed, clock) = Timed::new(correlations);
+    let mut party = Party::new(role, channel, Box::new(timed));
+    let mut watch = Stopwatch::new(clock.clone(), task.check);
+    let start = Instant::now();
+    match &half {
+        Half::Client(known) => {
+            let ids = model::document(task)?;
+            let answer = run_client(&mut party, &flow, &known.setup, &ids, &mut prg, &mut watch)?;
+            ensure!(class(&answer) < outline.classes(), "an answer that is no class");
+        }
+        Half::Server(hosted) => run_server(&mut party, &flow, &hosted.setup, &mut watch)?,
+    }
+    let run_s = start.elapsed().as_secs_f64();
+    let mut stages = watch.finish();
+    let offline_s = clock.seconds() + watch.blocks;
+    let stats = party.channel().stats().clone();
+    let declared_stages = declared(&flow)?;
+    for part in &declared_stages {
+        let stage = entry(&mut stages, &part.stage);
+        (stage.online_bytes, stage.rounds) = (part.online_bytes, part.rounds);
+    }
+    let declared_online_bytes = declared_stages.iter().map(|s| s.online_bytes).sum();
+    check_declared(&stats, declared_online_bytes)?;
+
+    tell(&Event::Phase("check".into()));
+    let errors = check(&mut party, &half, watch.kept)?;
+    let (online, offline) = (stats.phase(phase::ONLINE), stats.phase(phase::OFFLINE));
+    let dealt = match task.provider {
+        // The dealer's own count is in its frames; this party's is what it declares for them.
+        crate::cli::Provider::Dealer => dealt_bytes(&flow, role)?,
+        crate::cli::Provider::TwoParty => 0,
+    };
+    Ok(serde_json::to_value(Measured {
+        setup_s,
+        setup_bytes: stats.phase(phase::SETUP).sent_bytes,
+        offline_s,
+        offline_bytes: offline.sent_bytes + dealt,
+        offline_rounds: offline.rounds,
+        online_s: run_s - offline_s,
+        online_bytes: online.sent_bytes,
+        rounds: online.rounds,
+        declared_online_bytes,
+        peak_rss_bytes: usage::peak_rss_bytes(),
+        stages,
+        errors,
+    })?)
+}
+
+fn class(answer: &Answer) -> usize {
+    answer.class()
+}
+
+/// Bytes between a party and the dealer for a whole run.
+fn dealt_bytes(flow: &Flow, role: Role) -> Result<u64> {
+    let mut sum = 0;
+    for request in flow.demand() {
+        let (up, down) = fesc_mpc::provider::dealer_cost(&request?, role);
+        sum += up + down;
+    }
+    Ok(sum)
+}
+
+/// Declared and counted bytes must be equal, to the last one.
+fn check_declared(stats: &Stats, declared: u64) -> Result<()> {
+    let online = stats.phase(phase::ONLINE);
+    let counted = online.sent_bytes + online.received_bytes;
+    ensure!(
+        counted == declared,
+        "online cost: declared {declared} bytes, counted {counted}; this is a fault of a stage's declaration, please report it"
+    );
+    Ok(())
+}
+
+/// The server makes the model and sends its public part.
+fn upload(channel: &mut Channel, task: &Task) -> Result<Hosted> {
+    let mut master = [0; 32];
+    os_random()?.fill_bytes(&mut master);
+    let hosted = Hosted::new(ServerSetup::new(model::twin(task)?, master)?, None)?;
+    channel.send(tag::BULK, [&hosted.id.0[..], &hosted.bytes.to_le_bytes()].concat())?;
+    let mut upload = Upload::new(channel, hosted.bytes);
+    hosted.write(&mut upload)?;
+    upload.finish()?;
+    Ok(hosted)
+}
+
+fn download(channel: &mut Channel) -> Result<Known> {
+    let head = channel.recv(tag::BULK, 40)?;
+    let (id, bytes) = head.split_first_chunk::<32>().context("a short head")?;
+    let bytes = bytes.first_chunk().copied().map(u64::from_le_bytes).context("a short head")?;
+    Ok(Known::read(&mut Download::new(channel, bytes), Hex32(*id), "the two parties differ")?)
+}
+
+/// The client gives its shares of the residual stream to the server, which has the twin.
+fn check(party: &mut Party, half: &Half, kept: Option<Vec<(usize, Shared)>>) -> Result<Option<Errors>> {
+    let Some(kept) = kept else { return Ok(None) };
+    let channel = party.channel();
+    channel.phase("check");
+    let hosted = match half {
+        Half::Client(_) => {
+            for (_, share) in &kept {
+                channel.send(tag::CHECK, share.ring().pack(share.values()))?;
+            }
+            return Ok(None);
+        }
+        Half::Server(hosted) => hosted,
+    };
+    let mut streams = Vec::new();
+    for (_, mine) in &kept {
+        let ring = mine.ring();
+        let theirs = ring.unpack(&channel.recv(tag::CHECK, ring.packed_len(mine.len()))?, mine.len())?;
+        let sum: Vec<i64> = mine.values().iter().zip(&theirs).map(|(&a, &b)| ring.to_signed(ring.add(a, b))).collect();
+        streams.push(sum);
+    }
+    let mut errors = Errors { rel_error: 0.0, max_error: 0.0 };
+    let unit = (-f64::from(hosted.outline.frac())).exp2();
+    for (layer, pair) in streams.windows(2).enumerate() {
+        let [enters, leaves] = pair else { continue };
+        let mut expected = enters.clone();
+        hosted.setup.twin().layer(layer, &mut expected, &mut Rounding::nearest())?;
+        let apart = Apart::between(leaves, &expected);
+        errors.rel_error = errors.rel_error.max(apart.relative);
+        errors.max_error = errors.max_error.max(apart.max_ulps as f64 * unit);
+    }
+    Ok(Some(errors))
+}

@@ -1,0 +1,119 @@
+//! Time by stage: what the protocol took, and what it waited for correlations.
+
+use std::time::Instant;
+
+use fesc_infer::session::source::Clock;
+use fesc_infer::{Flow, Watch};
+use fesc_mpc::Shared;
+use serde::{Deserialize, Serialize};
+
+/// Everything of one stage in a run, all layers and segments together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StageTime {
+    /// Its name.
+    pub stage: String,
+    /// Seconds of the protocol.
+    pub online_s: f64,
+    /// Seconds of waiting for correlations.
+    pub offline_s: f64,
+    /// Both directions, as declared.
+    pub online_bytes: u64,
+    /// Rounds, as declared.
+    pub rounds: u64,
+}
+
+/// The entry of a stage, made if needed.
+pub fn entry<'a>(all: &'a mut Vec<StageTime>, stage: &str) -> &'a mut StageTime {
+    let at = all.iter().position(|s| s.stage == stage).unwrap_or_else(|| {
+        all.push(StageTime { stage: stage.into(), ..StageTime::default() });
+        all.len() - 1
+    });
+    &mut all[at]
+}
+
+/// What a schedule declares, by stage.
+pub fn declared(flow: &Flow) -> fesc_infer::Result<Vec<StageTime>> {
+    let mut all = Vec::new();
+    for cost in flow.costs()? {
+        let stage = entry(&mut all, cost.stage);
+        stage.online_bytes += cost.online.total_bytes();
+        stage.rounds += cost.online.rounds;
+    }
+    Ok(all)
+}
+
+/// Takes the time of each stage as the run goes from one to the next.
+pub struct Stopwatch {
+    clock: Clock,
+    all: Vec<StageTime>,
+    now: Option<(&'static str, Instant, f64)>,
+    /// Seconds of preparing blocks of the linear layers.
+    pub blocks: f64,
+    /// Shares of the residual stream, if they are kept.
+    pub kept: Option<Vec<(usize, Shared)>>,
+}
+
+impl Stopwatch {
+    /// `clock` is that of the party's source.
+    pub fn new(clock: Clock, keep: bool) -> Self {
+        Self { clock, all: Vec::new(), now: None, blocks: 0.0, kept: keep.then(Vec::new) }
+    }
+
+    fn lap(&mut self) {
+        let waited = self.clock.seconds();
+        if let Some((stage, since, before)) = self.now.take() {
+            let stage = entry(&mut self.all, stage);
+            stage.offline_s += waited - before;
+            stage.online_s += since.elapsed().as_secs_f64() - (waited - before);
+        }
+    }
+
+    /// The times of all stages, after the last one.
+    pub fn finish(&mut self) -> Vec<StageTime> {
+        self.lap();
+        std::mem::take(&mut self.all)
+    }
+}
+
+impl Watch for Stopwatch {
+    fn stage(&mut self, stage: &'static str, _: Option<usize>, _: usize) {
+        self.lap();
+        self.now = Some((stage, Instant::now(), self.clock.seconds()));
+    }
+
+    fn stream(&mut self, layer: usize, share: &Shared) {
+        if let Some(kept) = &mut self.kept {
+            kept.push((layer, Shared::new(share.ring(), share.values().to_vec())));
+        }
+    }
+
+    fn offline(&mut self, seconds: f64) {
+        self.blocks = seconds;
+    }
+}
+
+/// Two parties' times of the same stages: the slower one's.
+pub fn join(a: &[StageTime], b: &[StageTime]) -> Vec<StageTime> {
+    let mut all = a.to_vec();
+    for other in b {
+        let stage = entry(&mut all, &other.stage);
+        stage.online_s = stage.online_s.max(other.online_s);
+        stage.offline_s = stage.offline_s.max(other.offline_s);
+        stage.online_bytes = stage.online_bytes.max(other.online_bytes);
+        stage.rounds = stage.rounds.max(other.rounds);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slower_party_counts() {
+        let one = |stage: &str, online_s| StageTime { stage: stage.into(), online_s, ..StageTime::default() };
+        let joined = join(&[one("a", 1.0), one("b", 2.0)], &[one("b", 3.0), one("c", 4.0)]);
+        let times: Vec<(&str, f64)> = joined.iter().map(|s| (s.stage.as_str(), s.online_s)).collect();
+        assert_eq!(times, [("a", 1.0), ("b", 3.0), ("c", 4.0)]);
+    }
+}

@@ -1,0 +1,329 @@
+//! Options of the commands of the private run: `serve`, `classify`, `prepare`, `dealer`, `demo`, `estimate`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use fesc_infer::Embedding;
+use fesc_infer::session::Hex32;
+use fesc_infer::session::handshake::RevealChoice;
+use fesc_net::{Fingerprint, Profile};
+
+use super::{LinkArgs, Provider, profile, seconds};
+
+/// How to reach a server.
+#[derive(Debug, Clone, Args)]
+pub struct ConnectArgs {
+    /// Where the server listens: host:port.
+    #[arg(long, value_name = "ADDRESS")]
+    pub server: Option<String>,
+    /// The server's fingerprint, as it prints it. Any other server is refused.
+    #[arg(long, value_name = "FINGERPRINT", value_parser = fingerprint)]
+    pub pin: Option<Fingerprint>,
+    /// Without TLS: anybody on the way reads and changes everything. For measurements only.
+    #[arg(long, conflicts_with = "pin")]
+    pub insecure_plaintext: bool,
+    /// Where public parts of models are kept; a directory in the user's cache unless told.
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// Refuse any model but the one with this id.
+    #[arg(long, value_name = "ID", value_parser = model_id)]
+    pub expect: Option<Hex32>,
+    /// How the connection is limited.
+    #[command(flatten)]
+    pub line: LineArgs,
+}
+
+/// Limits of a connection.
+#[derive(Debug, Clone, Args)]
+pub struct LineArgs {
+    /// Seconds without a byte from the peer after which this side gives up.
+    #[arg(long, default_value = "300", value_parser = seconds)]
+    pub timeout: Duration,
+    /// Network to imitate on the sending side: none, lan, wan1, wan2, wan3, or bandwidth,rtt as in 200mbps,10ms.
+    #[arg(long, default_value = "none", value_parser = profile)]
+    pub net: Profile,
+}
+
+/// A third process that hands out correlations.
+#[derive(Debug, Clone, Args)]
+pub struct ThirdArgs {
+    /// Where a dealer listens: host:port. It must not collude with either side.
+    #[arg(long, value_name = "ADDRESS")]
+    pub dealer: Option<String>,
+    /// The dealer's fingerprint.
+    #[arg(long, value_name = "FINGERPRINT", value_parser = fingerprint, requires = "dealer")]
+    pub dealer_pin: Option<Fingerprint>,
+}
+
+/// What the client learns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RevealArg {
+    /// The class alone.
+    Label,
+    /// Logits floored to 8 fractional bits. Repeated, they are a way to extract the model.
+    Logits,
+}
+
+impl From<RevealArg> for RevealChoice {
+    fn from(arg: RevealArg) -> Self {
+        match arg {
+            RevealArg::Label => Self::Label,
+            RevealArg::Logits => Self::Logits,
+        }
+    }
+}
+
+/// When correlations are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WhenArg {
+    /// Ahead of their use, by a thread on a second connection.
+    Ahead,
+    /// At the moment of use, on the same connection: slower, less memory.
+    Inline,
+}
+
+/// Options of `classify` that belong to the private run.
+#[derive(Debug, Clone, Args)]
+pub struct PrivateArgs {
+    /// The server.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+    /// What this side learns; the server may allow the label alone.
+    #[arg(long, value_enum, default_value_t = RevealArg::Label)]
+    pub reveal: RevealArg,
+    /// Who makes correlations: the two parties, or a third process.
+    #[arg(long, value_enum, default_value_t = Provider::TwoParty)]
+    pub provider: Provider,
+    /// The third process.
+    #[command(flatten)]
+    pub third: ThirdArgs,
+    /// Use correlations that `fesc prepare` left in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub prepared: Option<PathBuf>,
+    /// When the two parties make correlations.
+    #[arg(long, value_enum, default_value_t = WhenArg::Ahead)]
+    pub when: WhenArg,
+    /// Megabytes of correlations that are kept ready.
+    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub ready: u64,
+    /// Compare hidden values with the model's twin, layer by layer. Needs the model, and a server with --insecure-verify.
+    #[arg(long)]
+    pub verify: bool,
+    /// Say what each side learns and whom it trusts, and do nothing else.
+    #[arg(long)]
+    pub explain_trust: bool,
+}
+
+/// Options of `serve`.
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    /// The model's directory (config.json, model.safetensors, tokenizer.json, calibration.json), or built-in.
+    #[arg(long, value_name = "DIR", default_value = "built-in")]
+    pub model: PathBuf,
+    /// Where to listen; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7340")]
+    pub listen: String,
+    /// TLS key (see `fesc keygen`); made in the state directory unless told.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// TLS certificate.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// Where the server keeps its master seed and its identity. Whoever reads it can read the model's public part.
+    #[arg(long, value_name = "DIR", default_value = "fesc-state")]
+    pub state: PathBuf,
+    /// Keep prepared correlations here, for `fesc prepare`.
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// Sessions at once.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub max_sessions: u16,
+    /// Tokens of the longest run.
+    #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(128..=1 << 20))]
+    pub max_tokens: u32,
+    /// Prepared sessions that may wait for their use.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub max_prepared: u32,
+    /// Seconds that a session may take.
+    #[arg(long, default_value = "7200", value_parser = seconds)]
+    pub session_time: Duration,
+    /// Megabytes of correlations that a session keeps ready.
+    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub ready: u64,
+    /// Whether the table of the embedding is secret.
+    #[arg(long, value_enum, default_value_t = EmbeddingArg::Encrypted)]
+    pub embedding: EmbeddingArg,
+    /// What clients may learn.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "label,logits")]
+    pub reveal: Vec<RevealArg>,
+    /// The dealer.
+    #[command(flatten)]
+    pub third: ThirdArgs,
+    /// Limits of a connection.
+    #[command(flatten)]
+    pub line: LineArgs,
+    /// Give shares of hidden values to clients that ask. It gives the model away: for checks of the program only.
+    #[arg(long)]
+    pub insecure_verify: bool,
+    /// Without TLS: anybody on the way reads and changes everything. For measurements only.
+    #[arg(long, conflicts_with_all = ["key", "cert"])]
+    pub insecure_plaintext: bool,
+    /// Stop when standard input ends.
+    #[arg(long, hide = true)]
+    pub stop_with_stdin: bool,
+    /// Say what each side learns and whom it trusts, and do nothing else.
+    #[arg(long)]
+    pub explain_trust: bool,
+}
+
+/// How the table of the embedding reaches clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EmbeddingArg {
+    /// Encrypted; rows are fetched without telling which.
+    Encrypted,
+    /// In the clear, because it is public anyway.
+    Public,
+}
+
+impl From<EmbeddingArg> for Embedding {
+    fn from(arg: EmbeddingArg) -> Self {
+        match arg {
+            EmbeddingArg::Encrypted => Self::Encrypted,
+            EmbeddingArg::Public => Self::Public,
+        }
+    }
+}
+
+/// Options of `prepare`.
+#[derive(Debug, Clone, Args)]
+pub struct PrepareArgs {
+    /// The server.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+    /// Where the correlations are kept. Whoever copies this directory can break the privacy of its sessions.
+    #[arg(long, value_name = "DIR")]
+    pub prepared: PathBuf,
+    /// Tokens of the documents to come; rounded up to a bucket.
+    #[arg(long, value_name = "L", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub length: u32,
+    /// What the client will learn.
+    #[arg(long, value_enum, default_value_t = RevealArg::Label)]
+    pub reveal: RevealArg,
+    /// Sessions.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub sessions: u32,
+}
+
+/// Options of `dealer`.
+#[derive(Debug, Clone, Args)]
+pub struct DealerArgs {
+    /// Where to listen; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7341")]
+    pub listen: String,
+    /// TLS key (see `fesc keygen`); a new identity for every start unless told.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// TLS certificate.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// Limits of a connection.
+    #[command(flatten)]
+    pub line: LineArgs,
+    /// Stop when standard input ends.
+    #[arg(long, hide = true)]
+    pub stop_with_stdin: bool,
+}
+
+/// Options of `demo`.
+#[derive(Debug, Clone, Args)]
+pub struct DemoArgs {
+    /// A text of yours instead of the sample.
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Tokens of it that are looked at.
+    #[arg(long, value_name = "L", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub length: Option<u32>,
+    /// Say what each side learns and whom it trusts, and do nothing else.
+    #[arg(long)]
+    pub explain_trust: bool,
+}
+
+/// Options of `estimate`.
+#[derive(Debug, Clone, Args)]
+pub struct EstimateArgs {
+    /// A named shape: tiny, small, slim, base, wide, state+, 130m or 370m.
+    #[arg(long, value_name = "NAME")]
+    pub shape: Option<String>,
+    /// A model's directory instead, or built-in (which is the default).
+    #[arg(long, value_name = "DIR", conflicts_with = "shape")]
+    pub model: Option<PathBuf>,
+    /// Layers, other than the shape's own.
+    #[arg(long, value_name = "K", requires = "shape", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub layers: Option<u32>,
+    /// Tokens of the run.
+    #[arg(long, value_name = "L", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub length: u32,
+    /// What the client learns.
+    #[arg(long, value_enum, default_value_t = RevealArg::Label)]
+    pub reveal: RevealArg,
+    /// Who makes correlations.
+    #[arg(long, value_enum, default_value_t = Provider::TwoParty)]
+    pub provider: Provider,
+    /// Network: none, lan, wan1, wan2, wan3, or bandwidth,rtt as in 200mbps,10ms.
+    #[arg(long, default_value = "none", value_parser = profile)]
+    pub net: Profile,
+    /// Compute threads of each party.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+    /// Measure nothing: bytes, rounds and memory only.
+    #[arg(long)]
+    pub no_time: bool,
+}
+
+/// Options of `bench infer`.
+#[derive(Debug, Clone, Args)]
+pub struct InferArgs {
+    /// The plan; this version has one.
+    #[arg(long, value_enum, default_value_t = PlanArg::Fast)]
+    pub plan: PlanArg,
+    /// A named shape: tiny, small, slim, base, wide, state+, 130m or 370m. Weights are random.
+    #[arg(long, value_name = "NAME", default_value = "base")]
+    pub shape: String,
+    /// Layers, other than the shape's own.
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub layers: Option<u32>,
+    /// Rows of the embedding, other than the shape's own: they change the set-up only.
+    #[arg(long, value_name = "V", value_parser = clap::value_parser!(u32).range(16..=1 << 20))]
+    pub vocab: Option<u32>,
+    /// Tokens of the run.
+    #[arg(long, value_name = "L", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub length: u32,
+    /// What the client learns.
+    #[arg(long, value_enum, default_value_t = RevealArg::Label)]
+    pub reveal: RevealArg,
+    /// Who makes correlations.
+    #[arg(long, value_enum, default_value_t = Provider::TwoParty)]
+    pub provider: Provider,
+    /// Compare every layer with the twin, also in a long run.
+    #[arg(long)]
+    pub check: bool,
+    /// How the processes are connected and limited.
+    #[command(flatten)]
+    pub link: LinkArgs,
+}
+
+/// A plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlanArg {
+    /// RLWE linear layers, piecewise forms, the scan in block dual form.
+    Fast,
+}
+
+fn fingerprint(text: &str) -> Result<Fingerprint, String> {
+    text.parse().map_err(|e: fesc_net::NetError| e.to_string())
+}
+
+fn model_id(text: &str) -> Result<Hex32, String> {
+    text.parse().map_err(str::to_string)
+}

@@ -1,0 +1,120 @@
+//! `fesc classify --server`: one document, without showing it.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use fesc_infer::Answer;
+use fesc_infer::session::bucket::MAX_BUCKET;
+use fesc_infer::session::client::{Choice, Finished, Visit};
+use fesc_model::Tokenizer;
+use fesc_model::outline::scale::REVEAL;
+use serde_json::{Value, json};
+
+use super::{SETUP_LIMIT, line, trust, verify};
+use crate::classifier::softmax;
+use crate::cli::{self, ClassifyArgs, Provider, WhenArg};
+use crate::exit::Refusal;
+use crate::parties::child::os_random;
+use crate::report::{Format, Report, Row};
+
+/// Classifies a text on a server.
+pub fn run(args: &ClassifyArgs, text: &str, format: Format) -> Result<()> {
+    let private = &args.private;
+    let dial = line::server(&private.connect)?;
+    let choice = choice(args)?;
+    let check = private.verify.then(|| verify::Check::load(&args.model)).transpose()?;
+    let cache = line::cache(&private.connect)?;
+    let mut prg = os_random()?;
+    let start = Instant::now();
+    let mut shown = line::Shown::new();
+    let visit = Visit::start(&dial, &cache, private.connect.expect, SETUP_LIMIT, &mut prg, &mut shown)?;
+    if let Some(check) = &check {
+        check.same_model(visit.known())?;
+    }
+    let known = visit.known();
+    let tokenizer = known.tokenizer.as_deref().context("this model reads no text: the server gave no tokenizer")?;
+    let tokenizer = Tokenizer::from_json(tokenizer)?;
+    tokenizer.check(known.outline.shape().vocab)?;
+    let encoded = tokenizer.encode(text, args.length.map_or(MAX_BUCKET, |l| l as usize))?;
+    let finished =
+        visit.classify(&encoded.ids, private.reveal.into(), &choice, private.verify, &mut prg, &mut shown)?;
+    drop(shown);
+    let seconds = start.elapsed().as_secs_f64();
+    let mut report = Report::new(format);
+    let row = row(&finished, encoded.ids.len(), seconds);
+    report.add(
+        row.detail("cut", encoded.truncated())
+            .detail("document_tokens", encoded.total)
+            .detail("reveal", cli::name(private.reveal))
+            .detail("provider", provider(&choice)),
+    )?;
+    if let Some(check) = check {
+        check.compare(&finished, &encoded.ids, &mut report)?;
+    }
+    report.finish()
+}
+
+fn provider(choice: &Choice) -> &'static str {
+    match choice {
+        Choice::Inline => "two-party, inline",
+        Choice::Ahead(_) => "two-party, ahead",
+        Choice::Dealer(..) => "dealer",
+        Choice::Prepared(_) => "two-party, prepared",
+    }
+}
+
+fn choice(args: &ClassifyArgs) -> Result<Choice> {
+    let private = &args.private;
+    let bytes = (private.ready as usize) << 20;
+    let third = line::third(&private.third, &private.connect.line, private.connect.insecure_plaintext)?;
+    match (&private.prepared, private.provider, third, private.when) {
+        (Some(directory), Provider::TwoParty, None, _) => Ok(Choice::Prepared(directory.clone())),
+        (None, Provider::Dealer, Some(dial), _) => Ok(Choice::Dealer(Box::new(dial), bytes)),
+        (None, Provider::TwoParty, None, WhenArg::Ahead) => Ok(Choice::Ahead(bytes)),
+        (None, Provider::TwoParty, None, WhenArg::Inline) => Ok(Choice::Inline),
+        (None, Provider::Dealer, None, _) => {
+            Err(Refusal::Usage("--provider dealer needs --dealer ADDRESS".into()).into())
+        }
+        (None, Provider::TwoParty, Some(_), _) => {
+            Err(Refusal::Usage("--dealer is for --provider dealer: give both, or neither".into()).into())
+        }
+        (Some(_), ..) => {
+            Err(Refusal::Usage("prepared correlations are there already: --prepared takes no dealer".into()).into())
+        }
+    }
+}
+
+fn row(finished: &Finished, tokens: usize, seconds: f64) -> Row {
+    let Finished { answer, bucket, report, known, .. } = finished;
+    let class = answer.class();
+    let probabilities = match answer {
+        Answer::Label(_) => None,
+        Answer::Logits { integers, .. } => {
+            let logits: Vec<f64> = integers.iter().map(|&v| v as f64 / f64::from(1u32 << REVEAL)).collect();
+            Some((softmax(&logits), logits))
+        }
+    };
+    Row::new()
+        .with("label", class)
+        .with("class", known.label(class).map_or(Value::Null, Value::from))
+        .with("probability", probabilities.as_ref().and_then(|(p, _)| p.get(class).copied()))
+        .with("tokens", tokens)
+        .with("bucket", *bucket)
+        .with("seconds", seconds)
+        .with("online_s", report.online.seconds)
+        .with("online_bytes", report.online.bytes())
+        .with("offline_bytes", report.offline.bytes())
+        .with("setup_bytes", report.setup.bytes())
+        .with("rounds", report.online.rounds)
+        .detail("offline_s", report.offline.seconds)
+        .detail("setup_s", report.setup.seconds)
+        .detail("waited_s", report.waited_s)
+        .detail("offline_rounds", report.offline.rounds)
+        .detail("logits", probabilities.map_or(Value::Null, |(_, logits)| json!(logits)))
+        .detail("model_id", known.id.to_string())
+}
+
+/// Before anything else: what is at stake.
+pub fn explain(args: &ClassifyArgs) -> Option<Result<()>> {
+    args.private.explain_trust.then(trust::explain)
+}

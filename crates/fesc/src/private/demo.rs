@@ -1,0 +1,184 @@
+//! `fesc demo`: both sides on this machine, as two processes of this program with TLS between them.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use fesc_model::twin::Rounding;
+use serde_json::Value;
+
+use super::trust;
+use crate::classifier::TwinFiles;
+use crate::cli::DemoArgs;
+use crate::exit::Refusal;
+use crate::progress::Progress;
+use crate::report::{Format, Report, Row, line};
+
+/// The sample: a text that was written for this program.
+const SAMPLE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/search-of-a-car.txt"));
+const SAMPLE_NAME: &str = "samples/search-of-a-car.txt";
+
+/// A process of this program. Ends with its standard input, so also when this process dies; killed when dropped.
+struct Side {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Side {
+    fn start(args: &[&str]) -> Result<Self> {
+        let me = std::env::current_exe().context("finding this program's own file")?;
+        let mut child = Command::new(me)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("starting a side of the demo")?;
+        let out = child.stdout.take().context("a side without an output")?;
+        Ok(Self { child, out: BufReader::new(out) })
+    }
+
+    /// The next object that it prints; its own error and code if it ends instead.
+    fn object(&mut self, who: &str) -> Result<Value> {
+        let mut text = String::new();
+        self.out.read_line(&mut text).context("reading from a side of the demo")?;
+        if text.is_empty() {
+            let status = self.child.wait()?;
+            let code = status.code().and_then(|c| u8::try_from(c).ok()).unwrap_or(crate::exit::OTHER);
+            let message = format!("ended without a result ({status})");
+            return Err(Refusal::Party { who: who.into(), message, code }.into());
+        }
+        Ok(serde_json::from_str(&text)?)
+    }
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        // Both fail only if it has already ended and been waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs it and says what happened.
+pub fn run(args: &DemoArgs, format: Format) -> Result<()> {
+    if args.explain_trust {
+        return trust::explain();
+    }
+    let place = tempfile::tempdir().context("a directory for the demo")?;
+    let path = |name: &str| place.path().join(name).display().to_string();
+    let (file, name) = match &args.file {
+        Some(file) => (file.display().to_string(), file.display().to_string()),
+        None => {
+            std::fs::write(place.path().join("sample.txt"), SAMPLE).context("writing the sample")?;
+            (path("sample.txt"), SAMPLE_NAME.to_string())
+        }
+    };
+    let start = Instant::now();
+    let progress = Progress::start("starting the server");
+    let (state, cache) = (path("state"), path("cache"));
+    let mut server = Side::start(&[
+        "serve",
+        "--json",
+        "--quiet",
+        "--state",
+        &state,
+        "--listen",
+        "127.0.0.1:0",
+        "--stop-with-stdin",
+    ])?;
+    let listening = server.object("server")?;
+    let text = |v: &Value, key: &str| v.get(key).and_then(Value::as_str).unwrap_or_default().to_string();
+    let (address, pin) = (text(&listening, "listening"), text(&listening, "fingerprint"));
+    let ready = start.elapsed().as_secs_f64();
+    drop(progress);
+    let mut call = vec!["classify", &file, "--json", "--server", &address, "--pin", &pin, "--cache", &cache];
+    let length = args.length.map(|l| l.to_string());
+    call.extend(length.as_deref().map(|l| ["--length", l]).into_iter().flatten());
+    let mut client = Side::start(&call)?;
+    let result = client.object("client")?;
+    let seconds = start.elapsed().as_secs_f64();
+    if !client.child.wait()?.success() {
+        bail!("the client failed after it had printed a result");
+    }
+    let agrees = agrees(Path::new(&file), &result)?;
+    match format {
+        Format::Json => {
+            let mut report = Report::new(format);
+            let copy = |row: Row, key: &'static str| row.with(key, result.get(key).cloned().unwrap_or(Value::Null));
+            let keys = [
+                "label",
+                "class",
+                "tokens",
+                "bucket",
+                "online_s",
+                "offline_s",
+                "setup_s",
+                "online_bytes",
+                "offline_bytes",
+                "setup_bytes",
+                "rounds",
+            ];
+            let row = keys.into_iter().fold(Row::new(), copy);
+            report.add(
+                row.with("seconds", seconds)
+                    .with("server_start_s", ready)
+                    .with("agrees", agrees)
+                    .with("client_learned", trust::CLIENT_LEARNS)
+                    .with("server_learned", trust::SERVER_LEARNS),
+            )?;
+            report.finish()
+        }
+        Format::Table => tell(&name, &listening, &result, seconds, ready, agrees),
+    }
+}
+
+/// Whether the model in the clear, which this process may run since it has both, says the same.
+fn agrees(file: &Path, result: &Value) -> Result<bool> {
+    let TwinFiles { twin, tokenizer, .. } = TwinFiles::load(None)?;
+    let text = std::fs::read_to_string(file).context("reading the document again")?;
+    let tokens = result.get("tokens").and_then(Value::as_u64).context("tokens")? as usize;
+    let ids = tokenizer.encode(&text, tokens)?.ids;
+    let class = twin.classify(&ids, &mut Rounding::nearest())?.class;
+    Ok(result.get("label").and_then(Value::as_u64) == Some(class as u64))
+}
+
+fn tell(name: &str, server: &Value, result: &Value, seconds: f64, ready: f64, agrees: bool) -> Result<()> {
+    let number = |key: &str| result.get(key).and_then(Value::as_f64).unwrap_or(f64::NAN);
+    let megabytes = |key: &str| number(key) / 1e6;
+    let word = |v: &Value, key: &str| v.get(key).and_then(Value::as_str).unwrap_or("?").to_string();
+    line(&format!(
+        "\
+Two processes of this program, TLS 1.3 between them, no third party.
+  server  has the model {}; listens on {}
+  client  has the document {name}, {} tokens
+
+  label   {} (class {})
+  check   the model in the clear says {}
+
+  time    {seconds:.1} s in all, of which {ready:.1} s to start the server
+          online {:.1} s; making correlations {:.1} s beside it; set-up {:.1} s
+  bytes   online {:.1} MB in {} rounds; correlations {:.1} MB; set-up {:.1} MB (the model's public part, kept by the client)
+
+  The client learned {}.
+  The server learned {}: here {} tokens.
+  `fesc demo --explain-trust` says whom each side trusts.",
+        word(server, "model"),
+        word(server, "listening"),
+        number("tokens"),
+        word(result, "class"),
+        number("label"),
+        if agrees { "the same" } else { "SOMETHING ELSE" },
+        number("online_s"),
+        number("offline_s"),
+        number("setup_s"),
+        megabytes("online_bytes"),
+        number("rounds"),
+        megabytes("offline_bytes"),
+        megabytes("setup_bytes"),
+        trust::CLIENT_LEARNS,
+        trust::SERVER_LEARNS,
+        number("bucket"),
+    ))
+}

@@ -1,0 +1,20 @@
+//! The private run: a client with a document, a server with a model.
+
+mod classify;
+mod dealer;
+pub mod demo;
+mod line;
+mod prepare;
+mod serve;
+mod state;
+pub mod trust;
+mod verify;
+
+pub use classify::{explain, run as classify};
+pub use dealer::run as dealer;
+pub use prepare::run as prepare;
+pub use serve::run as serve;
+pub use verify::Apart;
+
+/// No public part of a model is larger.
+const SETUP_LIMIT: u64 = 16 << 30;

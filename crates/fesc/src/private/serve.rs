@@ -1,0 +1,122 @@
+//! `fesc serve`: a model for clients that do not show their documents.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use fesc_infer::ServerSetup;
+use fesc_infer::session::SessionError;
+use fesc_infer::session::public::Hosted;
+use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
+use fesc_net::{Identity, Listener, ServerSecurity};
+
+use super::{line, state, trust};
+use crate::classifier::TwinFiles;
+use crate::cli::ServeArgs;
+use crate::exit;
+use crate::parties::child::os_random;
+use crate::progress::Progress;
+use crate::report::{Format, Report, Row};
+
+/// How long sessions may go on after the end was announced.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Serves until it is told to stop.
+pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
+    if args.explain_trust {
+        return trust::explain();
+    }
+    let mut prg = os_random()?;
+    let progress = Progress::start("loading the model");
+    let directory = (args.model.as_os_str() != "built-in").then_some(args.model.as_path());
+    let TwinFiles { name, twin, tokenizer_json, .. } = TwinFiles::load(directory)?;
+    let master = state::master(&args.state, &mut prg)?;
+    progress.say("making the model's public part");
+    let setup = ServerSetup::with_embedding(twin, master, args.embedding.into())?;
+    let hosted = Hosted::new(setup, Some(tokenizer_json))?;
+    drop(progress);
+    let public_bytes = hosted.bytes;
+    let (security, pin) = if args.insecure_plaintext {
+        tracing::warn!("without TLS: anybody on the way reads and changes everything");
+        (ServerSecurity::InsecurePlaintext, None)
+    } else {
+        let identity = match (&args.key, &args.cert) {
+            (Some(key), Some(cert)) => Identity::load(key, cert)?,
+            _ => state::identity(&args.state)?,
+        };
+        let pin = identity.fingerprint().to_string();
+        (ServerSecurity::Tls(identity), Some(pin))
+    };
+    if args.insecure_verify {
+        eprintln!(
+            "fesc: INSECURE: this server gives its shares of hidden values to every client that asks. \
+             Clients can read the model. For checks of the program only."
+        );
+    }
+    let options = Options {
+        limits: Limits {
+            sessions: args.max_sessions.into(),
+            tokens: args.max_tokens as usize,
+            time: args.session_time,
+            prepared: args.max_prepared as usize,
+            queue_bytes: (args.ready as usize) << 20,
+            grace: GRACE,
+        },
+        reveals: args.reveal.iter().map(|&r| r.into()).collect(),
+        store: args.store.clone(),
+        dealer: line::third(&args.third, &args.line, args.insecure_plaintext)?,
+        insecure_verify: args.insecure_verify,
+    };
+    let server = Arc::new(Server::new(hosted, options, Box::new(Log))?);
+    let listener = Listener::bind(&args.listen, security, line::config(&args.line))?;
+    let mut report = Report::new(format);
+    report.add(
+        Row::new()
+            .with("listening", listener.address().to_string())
+            .with("fingerprint", pin)
+            .with("model_id", server.model().to_string())
+            .detail("model", name)
+            .detail("max_tokens", args.max_tokens)
+            .detail("max_sessions", args.max_sessions)
+            .detail("public_bytes", public_bytes)
+            .detail("pid", std::process::id()),
+    )?;
+    report.finish()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    if args.stop_with_stdin {
+        stop_at_the_end_of_stdin(&stop);
+    }
+    Ok(server.run(&listener, &mut prg, &stop)?)
+}
+
+/// Sets the flag when standard input ends: how a parent stops a child, however it ends itself.
+pub fn stop_at_the_end_of_stdin(stop: &Arc<AtomicBool>) {
+    let stop = Arc::clone(stop);
+    std::thread::spawn(move || {
+        let mut rest = [0; 256];
+        while let Ok(1..) = std::io::stdin().lock().read(&mut rest) {}
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Events go to the log.
+struct Log;
+
+impl Audience for Log {
+    fn event(&self, number: u64, event: Event<'_>) {
+        match event {
+            Event::Granted(tokens, reveal, provider) => {
+                tracing::info!(session = number, tokens, ?reveal, provider = provider.name(), "granted");
+            }
+            Event::Doing(doing) => tracing::debug!(session = number, "{}", line::sentence(&doing)),
+            Event::Done(report) => {
+                let bytes = report.setup.bytes() + report.offline.bytes() + report.online.bytes();
+                tracing::info!(session = number, seconds = report.total_s, bytes, "done");
+            }
+            Event::Failed(error @ SessionError::Died(_)) => tracing::error!(session = number, "{error}"),
+            Event::Failed(error) => tracing::warn!(session = number, code = ?exit::session(error), "{error}"),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What a server keeps between two starts: its master seed and its identity, readable by its owner only.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use fesc_net::Identity;
+use fesc_ring::Prg;
+
+use crate::exit::Refusal;
+
+/// The master seed of a state directory; drawn on the first start.
+///
+/// The same seed and the same weights give the same public part, so that clients keep their downloads.
+pub fn master(directory: &Path, prg: &mut Prg) -> Result<[u8; 32]> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory).with_context(|| directory.display().to_string())?;
+    let path = directory.join("master.seed");
+    let name = || path.display().to_string();
+    match File::open(&path) {
+        Ok(file) => {
+            private(&file, &path)?;
+            let mut seed = Vec::new();
+            file.take(33).read_to_end(&mut seed).with_context(name)?;
+            let wrong = || Refusal::Usage(format!("{} is no master seed: it must have 32 bytes", name()));
+            Ok(seed.try_into().map_err(|_| wrong())?)
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            let mut seed = [0; 32];
+            prg.fill_bytes(&mut seed);
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let mut file = options.open(&path).with_context(name)?;
+            file.write_all(&seed).and_then(|()| file.sync_all()).with_context(name)?;
+            Ok(seed)
+        }
+        Err(e) => Err(e).with_context(name),
+    }
+}
+
+/// Refuses a secret that others can read.
+#[cfg(unix)]
+fn private(file: &File, path: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = file.metadata().with_context(|| path.display().to_string())?.permissions().mode();
+    if mode & 0o077 != 0 {
+        return Err(Refusal::Exposed { path: path.display().to_string(), mode: mode & 0o777 }.into());
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn private(_: &File, _: &Path) -> Result<()> {
+    Ok(())
+}
+
+/// The identity in a state directory; made on the first start.
+pub fn identity(directory: &Path) -> Result<Identity> {
+    let (key, certificate) = (directory.join("server.key"), directory.join("server.crt"));
+    if key.exists() || certificate.exists() {
+        return Ok(Identity::load(&key, &certificate)?);
+    }
+    let identity = Identity::generate()?;
+    identity.save(&key, &certificate)?;
+    Ok(identity)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_master_seed_is_drawn_once_and_kept_private() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        let first = master(&state, &mut Prg::from_seed([1; 16])).unwrap();
+        assert_eq!(master(&state, &mut Prg::from_seed([2; 16])).unwrap(), first);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let path = state.join("master.seed");
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+            let error = master(&state, &mut Prg::from_seed([2; 16])).unwrap_err();
+            assert_eq!(crate::exit::code(&error), crate::exit::SECURITY);
+        }
+        fs::remove_file(state.join("master.seed")).unwrap();
+        fs::write(state.join("master.seed"), [0; 31]).unwrap();
+        assert!(master(&state, &mut Prg::from_seed([2; 16])).is_err());
+        assert_eq!(identity(&state).unwrap().fingerprint(), identity(&state).unwrap().fingerprint());
+    }
+}

@@ -1,0 +1,37 @@
+//! `--explain-trust`: what each side learns, and whom it trusts with what.
+
+use anyhow::Result;
+
+use crate::report::line;
+
+/// What each side learns of a private run; `demo` shows the same.
+pub const CLIENT_LEARNS: &str = "the label (or the floored logits, if it asks and the server allows), and the model's outline: shapes, scales, forms";
+/// The other side.
+pub const SERVER_LEARNS: &str =
+    "the length bucket of the document, what the client asked for, when it came and from which address; nothing else";
+
+/// Prints it.
+pub fn explain() -> Result<()> {
+    line(&format!(
+        "\
+The client (`fesc classify`) has a document, the server (`fesc serve`) has a model.
+
+The client learns     {CLIENT_LEARNS}.
+The server learns     {SERVER_LEARNS}.
+Nobody else learns    anything but sizes and times of messages, as long as TLS holds and the pin is the server's.
+
+The client trusts     that the server follows the protocol (semi-honest: a server that does not may learn about the
+                      document); that the pinned fingerprint is the server's; its own machine.
+The server trusts     that clients follow the protocol (a client that does not may learn about the weights); its own
+                      machine. Labels of many documents teach a client to imitate the model; logits teach it faster.
+Both trust            RLWE at N = 2048, q = 2^48 (143 bits for one secret) and N = 16384 below 2^430, LPN for silent
+                      oblivious transfer, AES, SHA-256, TLS 1.3; the random numbers of their operating systems.
+With a dealer         (`--provider dealer`) both also trust that it colludes with neither: it sees no input, but with
+                      one side's help it could read the other's.
+Prepared correlations (`fesc prepare`) are secrets: who reads one side's directory and the traffic reads the session.
+
+Not promised          anything against a party that leaves the protocol; hidden sizes or times of messages; that the
+                      label is right for documents unlike those of the calibration; an audit: there was none.
+With --insecure-verify the server gives its share of hidden values away, and with it the model."
+    ))
+}

@@ -1,0 +1,74 @@
+//! `fesc classify --verify`: the private run against the model's twin, layer by layer.
+//!
+//! Only for checks of the program: the server gives its shares of the residual stream away. Each layer of the twin starts from the
+//! private stream that entered the layer, so that an error shows in the layer that made it.
+
+use anyhow::{Context, Result};
+use fesc_infer::session::client::Finished;
+use fesc_infer::session::public::Known;
+use fesc_model::twin::{Rounding, Twin};
+
+use crate::classifier::TwinFiles;
+use crate::cli::ModelArgs;
+use crate::exit::Refusal;
+use crate::report::{Report, Row};
+
+/// A model to compare with.
+pub struct Check {
+    name: String,
+    twin: Twin,
+}
+
+/// How far two tensors are apart.
+pub struct Apart {
+    /// The largest difference, in units of the last place.
+    pub max_ulps: u64,
+    /// Euclidean distance by Euclidean length.
+    pub relative: f64,
+}
+
+impl Apart {
+    /// Of a tensor from what it should be.
+    pub fn between(got: &[i64], expected: &[i64]) -> Self {
+        let pairs = || got.iter().zip(expected).map(|(a, b)| (a.wrapping_sub(*b), *b));
+        let max_ulps = pairs().map(|(d, _)| d.unsigned_abs()).max().unwrap_or(0);
+        let sum = |f: fn((i64, i64)) -> f64| pairs().map(f).sum::<f64>();
+        let (off, length) = (sum(|(d, _)| (d as f64).powi(2)), sum(|(_, b)| (b as f64).powi(2)));
+        Self { max_ulps, relative: if length > 0.0 { (off / length).sqrt() } else { off.sqrt() } }
+    }
+}
+
+impl Check {
+    /// The model that the command line names, or the shipped one.
+    pub fn load(args: &ModelArgs) -> Result<Self> {
+        let TwinFiles { name, twin, .. } = TwinFiles::load(args.model.as_deref())?;
+        Ok(Self { name, twin })
+    }
+
+    /// Refuses a server of another model.
+    pub fn same_model(&self, known: &Known) -> Result<()> {
+        if self.twin.outline()?.digest()? != known.outline_digest.0 {
+            let text =
+                format!("{} is not the model of this server: their outlines differ; give --model DIR", self.name);
+            return Err(Refusal::Usage(text).into());
+        }
+        Ok(())
+    }
+
+    /// Prints how far each layer's result is from the twin's, and whether the classes agree.
+    pub fn compare(&self, finished: &Finished, ids: &[u32], report: &mut Report) -> Result<()> {
+        let streams = finished.streams.as_ref().context("the server gave no shares")?;
+        for pair in streams.windows(2) {
+            let [(layer, enters), (_, leaves)] = pair else { continue };
+            let mut expected = enters.clone();
+            self.twin.layer(*layer, &mut expected, &mut Rounding::nearest())?;
+            let apart = Apart::between(leaves, &expected);
+            report.add(
+                Row::new().with("layer", *layer).with("max_ulps", apart.max_ulps).with("rel_error", apart.relative),
+            )?;
+        }
+        let expected = self.twin.classify(ids, &mut Rounding::nearest())?.class;
+        let got = finished.answer.class();
+        report.add(Row::new().with("class_of_twin", expected).with("agrees", expected == got))
+    }
+}
