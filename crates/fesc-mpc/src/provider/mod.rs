@@ -48,7 +48,9 @@ pub trait CrossTerms: Send {
     /// Bytes from P0 to P1 and from P1 to P0, frame headers included, exactly.
     fn declared(&self, bundle: &Bundle) -> (u64, u64);
 
-    /// This party's share of every product's cross terms, in order, from its shares of the masks.
+    /// This party's share of every product's cross terms, in order, from its shares of the masks. A generator may replace this
+    /// party's own share of a mask, by one that is as random to the peer, before anything else uses it. Generators that work on
+    /// ciphertexts may be off by a few units of the last place; they say for which products.
     ///
     /// # Errors
     /// A failed channel, or a message of the peer's that is not what the protocol says.
@@ -57,6 +59,6 @@ pub trait CrossTerms: Send {
         role: Role,
         channel: &mut Channel,
         bundle: &Bundle,
-        masks: &[&[u64]],
+        masks: &mut [Vec<u64>],
     ) -> Result<Vec<Vec<u64>>, MpcError>;
 }

@@ -19,6 +19,17 @@ impl Places {
     pub(super) fn new(form: &Form) -> Self {
         Self { left: form.left_index(), right: form.right_index(), out: form.out_index() }
     }
+
+    pub(super) fn side(&self, side: Side) -> &Index {
+        match side {
+            Side::Left => &self.left,
+            Side::Right => &self.right,
+        }
+    }
+
+    pub(super) fn out(&self) -> &Index {
+        &self.out
+    }
 }
 
 /// The slots of a piece.
@@ -75,9 +86,8 @@ impl<'a> Layout<'a> {
 
     /// An operand's places and its own index in a ciphertext. In a shared piece the left operand is the scalars.
     fn side(&self, side: Side) -> (&Index, usize) {
-        match (side, self.piece.scale.map(|s| s.scalars).zip(self.scaled)) {
-            (Side::Left, Some((Side::Left, scaled))) => (&scaled.left, 1),
-            (Side::Left, Some((Side::Right, scaled))) => (&scaled.right, 1),
+        match (side, self.scaled.zip(self.piece.scale)) {
+            (Side::Left, Some((scaled, scale))) => (scaled.side(scale.scalars), 1),
             (Side::Left, None) => (&self.places.left, self.piece.split.left),
             (Side::Right, _) => (&self.places.right, self.piece.split.right),
         }

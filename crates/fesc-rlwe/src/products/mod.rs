@@ -2,7 +2,8 @@
 //!
 //! Both parties hold additive shares of the operands' masks and want shares of `left0 right1 + left1 right0`. One encrypts its share of an operand slot by
 //! slot, the other multiplies by its own share of the other operand, adds up over the sum, masks and answers. `plan.rs` says which operand and
-//! layout, the cheapest in bytes for every product; `run.rs` how the messages go.
+//! layout, the cheapest in bytes for every product; `run.rs` how the messages go. Products of long vectors by scalars go to the [`coefficients`] engine where that
+//! is cheaper still (`scalars.rs`): it chooses this party's share of one mask, and its results may be off by one in the last place.
 //!
 //! Shares are lifted to centred integers below `2^47`, results are modulo `2^48`: only bundles over that ring are taken, and only where they are cheaper
 //! than Gilboa's method ([`TwoParty::gilboa_bytes`]). Views and failures are those of [`crate::slots`]; every slot of an answer is masked, used or not.
@@ -11,6 +12,7 @@
 mod layout;
 mod plan;
 mod run;
+mod scalars;
 #[cfg(test)]
 mod tests;
 
@@ -20,10 +22,11 @@ use fesc_mpc::{MpcError, Role};
 use fesc_net::{Channel, Tag};
 use fesc_ring::Prg;
 
-use crate::RlweError;
 use crate::slots::{Evaluator, KeyHolder, SlotParams};
+use crate::{RlweError, coefficients};
 use layout::Places;
 use plan::{Plan, Prices};
+use scalars::Scaled;
 
 /// The ring of the shares.
 const BITS: u32 = 48;
@@ -32,6 +35,7 @@ const BITS: u32 = 48;
 const HELD: usize = if cfg!(test) { 10 } else { 128 };
 
 const KEY: Tag = Tag(0x0420);
+const SCALAR_KEY: Tag = Tag(0x0423);
 
 impl From<RlweError> for MpcError {
     fn from(error: RlweError) -> Self {
@@ -39,16 +43,42 @@ impl From<RlweError> for MpcError {
     }
 }
 
-/// One party's end of the generator: its own key, the peer's public key. No `Debug`: it holds a secret key.
+/// One party's end of the generator: its own keys, the peer's public keys. No `Debug`: it holds secret keys.
 pub struct Rlwe {
     holder: KeyHolder,
     evaluator: Evaluator,
+    scalar_holder: coefficients::KeyHolder,
+    scalar_evaluator: coefficients::Evaluator,
     prices: Prices,
     prg: Prg,
 }
 
+/// How a bundle is made: by slots, but for some products by scalars.
+struct Whole {
+    plan: Plan,
+    places: Vec<Places>,
+    scaled: Vec<Scaled>,
+}
+
+impl Whole {
+    fn new(bundle: &Bundle, prices: &Prices) -> Result<Self, MpcError> {
+        let mut plan = Plan::new(bundle, prices)?;
+        let places: Vec<Places> = plan.forms.iter().map(Places::new).collect();
+        let scaled = scalars::choose(bundle, &plan, &places, prices);
+        scaled.iter().for_each(|s| plan.leave(s.product));
+        Ok(Self { plan, places, scaled })
+    }
+
+    /// Bytes from P0 and from P1.
+    fn bytes(&self, prices: &Prices) -> (u64, u64) {
+        let (p0, p1) = self.plan.bytes(prices);
+        let each = scalars::bytes(&self.scaled);
+        (p0 + each, p1 + each)
+    }
+}
+
 impl Rlwe {
-    /// Draws a key pair and exchanges public keys: one message each way. `prg` must be seeded by the operating system.
+    /// Draws a key pair for each engine and exchanges public keys: two messages each way. `prg` must be seeded by the operating system.
     ///
     /// # Errors
     /// A failed channel or a malformed key.
@@ -58,8 +88,12 @@ impl Rlwe {
         let params = SlotParams::standard()?;
         let (holder, public) = KeyHolder::new(params.clone(), &mut prg);
         let theirs = channel.exchange(KEY, public, params.upload_bytes())?;
+        let (scalar_holder, public) = coefficients::KeyHolder::new(&mut prg)?;
+        let their_scalars = channel.exchange(SCALAR_KEY, public, coefficients::KEY_BYTES)?;
         let prices = Prices::new(&params, HELD);
-        Ok(Self { holder, evaluator: Evaluator::new(params, &theirs)?, prices, prg })
+        let evaluator = Evaluator::new(params, &theirs)?;
+        let scalar_evaluator = coefficients::Evaluator::new(&their_scalars)?;
+        Ok(Self { holder, evaluator, scalar_holder, scalar_evaluator, prices, prg })
     }
 }
 
@@ -67,12 +101,12 @@ impl CrossTerms for Rlwe {
     fn takes(&self, bundle: &Bundle) -> bool {
         let total = |(a, b): (u64, u64)| a + b;
         bundle.ring.bits() == BITS
-            && Plan::new(bundle, &self.prices)
-                .is_ok_and(|plan| total(plan.bytes(&self.prices)) < total(TwoParty::gilboa_bytes(bundle)))
+            && Whole::new(bundle, &self.prices)
+                .is_ok_and(|whole| total(whole.bytes(&self.prices)) < total(TwoParty::gilboa_bytes(bundle)))
     }
 
     fn declared(&self, bundle: &Bundle) -> (u64, u64) {
-        Plan::new(bundle, &self.prices).map_or((0, 0), |plan| plan.bytes(&self.prices))
+        Whole::new(bundle, &self.prices).map_or((0, 0), |whole| whole.bytes(&self.prices))
     }
 
     fn run(
@@ -80,13 +114,20 @@ impl CrossTerms for Rlwe {
         role: Role,
         channel: &mut Channel,
         bundle: &Bundle,
-        masks: &[&[u64]],
+        masks: &mut [Vec<u64>],
     ) -> Result<Vec<Vec<u64>>, MpcError> {
-        let plan = Plan::new(bundle, &self.prices)?;
+        let Whole { plan, places, scaled } = Whole::new(bundle, &self.prices)?;
         if masks.len() != bundle.masks.len() {
             return Err(MpcError::Shape { what: "masks of a bundle", expected: bundle.masks.len(), got: masks.len() });
         }
-        let places: Vec<Places> = plan.forms.iter().map(Places::new).collect();
+        let mut out: Vec<Vec<u64>> = plan.forms.iter().map(|f| vec![0; f.out_len()]).collect();
+        let engine =
+            scalars::Engine { holder: &self.scalar_holder, evaluator: &self.scalar_evaluator, bundle, places: &places };
+        // Masks are final from here on: an operand of one product may be what another one chooses.
+        let uploads = engine.draw(&scaled, masks, &mut self.prg)?;
+        for (scaled, uploads) in scaled.iter().zip(uploads) {
+            engine.exchange(channel, scaled, uploads, masks, &mut out[scaled.product], &mut self.prg)?;
+        }
         let work = run::Work {
             holder: &self.holder,
             evaluator: &self.evaluator,
@@ -96,7 +137,6 @@ impl CrossTerms for Rlwe {
             places: &places,
             held: self.prices.held,
         };
-        let out = plan.forms.iter().map(|f| vec![0; f.out_len()]).collect();
         run::Session { role, channel, prg: &mut self.prg, work, out }.run()
     }
 }

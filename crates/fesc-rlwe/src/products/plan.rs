@@ -40,6 +40,15 @@ pub(super) enum Side {
     Right,
 }
 
+impl Side {
+    pub(super) fn other(self) -> Self {
+        match self {
+            Side::Left => Side::Right,
+            Side::Right => Side::Left,
+        }
+    }
+}
+
 /// The rows of a sum of squares times scalars: a product that shares the uploads of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scale {
@@ -263,6 +272,19 @@ impl Plan {
             }
         }
         Ok(plan)
+    }
+
+    /// Bytes of one product, both directions together; `None` if it shares uploads with another one.
+    pub(super) fn bytes_of(&self, product: usize, prices: &Prices) -> Option<u64> {
+        let shared = |p: &Piece| p.scale.is_some_and(|s| p.product == product || s.product == product);
+        let own = self.pieces.iter().filter(|p| p.product == product);
+        (!self.pieces.iter().any(shared)).then(|| own.map(|p| p.bytes(prices)).sum())
+    }
+
+    /// Leaves a product that shares nothing to somebody else.
+    pub(super) fn leave(&mut self, product: usize) {
+        let pieces = &self.pieces;
+        self.tasks.iter_mut().for_each(|t| t.retain(|task| pieces[task.piece].product != product));
     }
 
     /// Bytes from P0 and from P1.

@@ -102,7 +102,7 @@ pub(super) struct Work<'a> {
     pub holder: &'a KeyHolder,
     pub evaluator: &'a Evaluator,
     pub bundle: &'a Bundle,
-    pub masks: &'a [&'a [u64]],
+    pub masks: &'a [Vec<u64>],
     pub plan: &'a Plan,
     pub places: &'a [Places],
     /// Most uploads of a group.
@@ -123,7 +123,7 @@ impl<'a> Work<'a> {
             _ => (piece.product, side),
         };
         let product = &self.bundle.products[product];
-        self.masks[if side == Side::Left { product.left } else { product.right }]
+        &self.masks[if side == Side::Left { product.left } else { product.right }]
     }
 
     /// This party's shares of what is uploaded in a unit, as multipliers, in the order of the ciphertexts.

@@ -24,7 +24,7 @@ mod select;
 use fesc_net::{Channel, Tag};
 use fesc_ot::{CotKind, OtReceiver, OtSender};
 use fesc_ring::{Prg, Ring};
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::{Correlations, CrossTerms};
 use crate::correlation::{Bundle, Field, Form, Material, Request};
@@ -144,9 +144,15 @@ impl TwoParty {
         let mut half = Material::sample(layout.get(..masks).unwrap_or_default(), &mut self.prg);
         let mut crosses = match &mut self.products {
             Some(generator) if generator.takes(bundle) => {
-                let shares: Vec<&[u64]> = (0..masks).map(|i| half.ring(i)).collect();
-                let crosses = generator.run(self.role, channel, bundle, &shares)?;
+                // Taken out and put back: the generator may choose some of them.
+                let mut shares: Zeroizing<Vec<Vec<u64>>> =
+                    Zeroizing::new((0..masks).map(|i| std::mem::take(half.ring_mut(i))).collect());
+                let crosses = generator.run(self.role, channel, bundle, &mut shares)?;
                 check_len("cross terms of a bundle", bundle.products.len(), crosses.len())?;
+                for (i, share) in shares.iter_mut().enumerate() {
+                    check_len("a mask that a generator chose", bundle.mask_len(i), share.len())?;
+                    *half.ring_mut(i) = std::mem::take(share);
+                }
                 Some(crosses.into_iter())
             }
             _ => None,

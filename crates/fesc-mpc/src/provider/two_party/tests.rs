@@ -46,10 +46,14 @@ impl CrossTerms for Clear {
         role: Role,
         channel: &mut Channel,
         bundle: &Bundle,
-        masks: &[&[u64]],
+        masks: &mut [Vec<u64>],
     ) -> Result<Vec<Vec<u64>>, MpcError> {
         let mut theirs = Vec::new();
-        for mask in masks {
+        // Mask 0 is chosen anew, as a generator may: what is used and what is kept must be the same.
+        if let Some(mask) = masks.first_mut() {
+            mask.iter_mut().for_each(|m| *m = bundle.ring.neg(*m ^ 1));
+        }
+        for mask in &*masks {
             match role {
                 Role::P0 => {
                     let bytes = channel.recv(Tag(0x0412), bundle.ring.packed_len(mask.len()))?;
@@ -62,7 +66,7 @@ impl CrossTerms for Clear {
             let mut out = vec![0; p.out.len(&bundle.sizes)];
             if role == Role::P0 {
                 let (l, r) = (p.left, p.right);
-                let pairs = [(masks[l], theirs[r].as_slice()), (theirs[l].as_slice(), masks[r])];
+                let pairs = [(masks[l].as_slice(), theirs[r].as_slice()), (theirs[l].as_slice(), masks[r].as_slice())];
                 bilinear::accumulate(bundle.ring, &Form::new(bundle, p)?, &pairs, &mut out)?;
             }
             Ok(out)

@@ -1,0 +1,214 @@
+//! Products whose multiplier is one scalar for many values, by the [`crate::coefficients`] engine: chunk states, their recurrence, and their contraction.
+//!
+//! `out[b, l, r] = sum over s of left[b, l, s] right[b, r, s]`: for each batch place `b`, scalars `left[b, l, s]` times vectors over `r` (or the sides
+//! exchanged). Each party encrypts its share of the vectors and evaluates on the peer's. The engine *chooses* the vectors: this party's share of that
+//! mask is replaced before anything else uses it. So a mask can be the vectors of one product only; in all others of the bundle it may be anything else.
+//!
+//! Results may be off by one in the last place. Hence only long vectors, from [`LEAST`] values on, which in this house are operands of products that are
+//! truncated next; and only where the bytes are fewer than those of [`super::plan`]. Per batch place and direction, with the frames:
+//! `U + D` of [`coefficients::Layout`].
+//!
+//! The uploads of all products are drawn first. Then both parties, in lock-step: send the uploads of a group of batch places, answer the peer's, open.
+
+use std::ops::Range;
+
+use fesc_mpc::MpcError;
+use fesc_mpc::correlation::{Bundle, Form};
+use fesc_net::{Channel, HEADER_BYTES, Tag};
+use fesc_ring::Prg;
+use rayon::prelude::*;
+use zeroize::Zeroizing;
+
+use super::layout::Places;
+use super::plan::{Plan, Prices, Side};
+use crate::Result;
+use crate::coefficients::{self, Evaluator, KeyHolder, MAX_SUMMANDS};
+
+const UPLOAD: Tag = Tag(0x0424);
+const ANSWER: Tag = Tag(0x0425);
+
+/// Shortest vectors that are taken. Below, products may be of any kind, and ciphertexts would be mostly empty answers.
+pub(super) const LEAST: usize = 1024;
+/// Bytes on their way in one direction, and most of one batch place. Few in tests, so that these see more than one group.
+const GROUP: usize = if cfg!(test) { 1 << 18 } else { 1 << 26 };
+
+/// A product that this engine makes.
+pub(super) struct Scaled {
+    pub product: usize,
+    /// The operand that is encrypted, vector by vector.
+    vectors: Side,
+    batch: usize,
+    /// Of one batch place.
+    layout: coefficients::Layout,
+}
+
+impl Scaled {
+    fn new(product: usize, form: &Form, places: &Places, vectors: Side) -> Option<Self> {
+        let (width, outputs) = match vectors {
+            Side::Right => (form.right(), form.left()),
+            Side::Left => (form.left(), form.right()),
+        };
+        if width < LEAST || outputs == 0 || !(1..=MAX_SUMMANDS).contains(&form.sum()) || places.side(vectors).is_lower()
+        {
+            return None;
+        }
+        let layout = coefficients::Layout::new(form.sum(), width, outputs);
+        let bounded = layout.upload_bytes() + layout.response_bytes() <= GROUP.max(1 << 26);
+        bounded.then_some(Self { product, vectors, batch: form.batch(), layout })
+    }
+
+    /// The mask that is chosen.
+    pub(super) fn mask(&self, bundle: &Bundle) -> usize {
+        let product = &bundle.products[self.product];
+        if self.vectors == Side::Left { product.left } else { product.right }
+    }
+
+    fn scalars<'a>(&self, bundle: &Bundle, masks: &'a [Vec<u64>]) -> &'a [u64] {
+        let product = &bundle.products[self.product];
+        &masks[if self.vectors == Side::Left { product.right } else { product.left }]
+    }
+
+    /// Bytes in each direction.
+    fn bytes(&self) -> u64 {
+        let wire = |payload: usize| (payload + HEADER_BYTES) as u64;
+        self.batch as u64 * (wire(self.layout.upload_bytes()) + wire(self.layout.response_bytes()))
+    }
+
+    /// The batch places by group.
+    fn groups(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let step = (GROUP / (self.layout.upload_bytes() + self.layout.response_bytes()).max(1)).max(1);
+        let batch = self.batch;
+        (0..batch).step_by(step).map(move |from| from..batch.min(from + step))
+    }
+}
+
+/// The products that are cheaper here than in the plan.
+pub(super) fn choose(bundle: &Bundle, plan: &Plan, places: &[Places], prices: &Prices) -> Vec<Scaled> {
+    let mut taken = vec![false; bundle.masks.len()];
+    let mut chosen = Vec::new();
+    for (i, _) in bundle.products.iter().enumerate().filter(|(_, p)| p.left != p.right) {
+        let sides = [Side::Right, Side::Left].into_iter();
+        let ways = sides.filter_map(|side| Scaled::new(i, &plan.forms[i], &places[i], side));
+        let best = ways.filter(|s| !taken[s.mask(bundle)]).min_by_key(Scaled::bytes);
+        if let Some(best) = best.filter(|s| plan.bytes_of(i, prices).is_some_and(|slots| 2 * s.bytes() < slots)) {
+            taken[best.mask(bundle)] = true;
+            chosen.push(best);
+        }
+    }
+    chosen
+}
+
+/// Bytes in each direction.
+pub(super) fn bytes(scaled: &[Scaled]) -> u64 {
+    scaled.iter().map(Scaled::bytes).sum()
+}
+
+/// One stream per batch place, drawn in order, so that the result does not depend on threads.
+fn streams(prg: &mut Prg, count: usize) -> Vec<Prg> {
+    (0..count).map(|_| prg.fork()).collect()
+}
+
+fn receive(channel: &mut Channel, tag: Tag, count: usize, bytes: usize) -> Result<Vec<Vec<u8>>, MpcError> {
+    (0..count).map(|_| Ok(channel.recv(tag, bytes)?)).collect()
+}
+
+/// What all steps need.
+pub(super) struct Engine<'a> {
+    pub holder: &'a KeyHolder,
+    pub evaluator: &'a Evaluator,
+    pub bundle: &'a Bundle,
+    pub places: &'a [Places],
+}
+
+impl Engine<'_> {
+    /// Draws the vectors of all products: their encryptions by product and batch place, and this party's shares of their masks.
+    pub(super) fn draw(
+        &self,
+        scaled: &[Scaled],
+        masks: &mut [Vec<u64>],
+        prg: &mut Prg,
+    ) -> Result<Vec<Vec<Vec<u8>>>, MpcError> {
+        let mut all = Vec::with_capacity(scaled.len());
+        for s in scaled {
+            let index = self.places[s.product].side(s.vectors);
+            let mask = &mut masks[s.mask(self.bundle)];
+            let mut uploads = Vec::with_capacity(s.batch);
+            for group in s.groups() {
+                let made =
+                    streams(prg, group.len()).into_par_iter().map(|mut prg| self.holder.upload(&s.layout, &mut prg));
+                let made: Vec<_> = made.collect::<Result<_>>()?;
+                for (b, (bytes, values)) in group.zip(made) {
+                    let values = Zeroizing::new(values);
+                    for (j, row) in values.chunks_exact(s.layout.width()).enumerate() {
+                        for (f, &v) in row.iter().enumerate() {
+                            if let Some(m) = index.at(b, f, j).and_then(|at| mask.get_mut(at)) {
+                                *m = v;
+                            }
+                        }
+                    }
+                    uploads.push(bytes);
+                }
+            }
+            all.push(uploads);
+        }
+        Ok(all)
+    }
+
+    /// Exchanges one product and adds this party's shares of both cross terms to `out`. The masks are those after [`Self::draw`].
+    pub(super) fn exchange(
+        &self,
+        channel: &mut Channel,
+        scaled: &Scaled,
+        uploads: Vec<Vec<u8>>,
+        masks: &[Vec<u64>],
+        out: &mut [u64],
+        prg: &mut Prg,
+    ) -> Result<(), MpcError> {
+        let layout = &scaled.layout;
+        let mut uploads = uploads.into_iter();
+        for group in scaled.groups() {
+            for upload in uploads.by_ref().take(group.len()) {
+                channel.send(UPLOAD, upload)?;
+            }
+            let theirs = receive(channel, UPLOAD, group.len(), layout.upload_bytes())?;
+            let answer = |((b, upload), mut prg): ((usize, Vec<u8>), Prg)| {
+                self.evaluator.answer(layout, &upload, &self.scalars(scaled, b, masks), &mut prg)
+            };
+            let work = group.clone().into_par_iter().zip(theirs).zip(streams(prg, group.len()));
+            let made: Vec<_> = work.map(answer).collect::<Result<_>>()?;
+            for (b, (answer, share)) in group.clone().zip(made) {
+                channel.send(ANSWER, answer)?;
+                self.add(scaled, b, &Zeroizing::new(share), out);
+            }
+            let answers = receive(channel, ANSWER, group.len(), layout.response_bytes())?;
+            let open = |answer: &Vec<u8>| self.holder.finish(layout, answer).map(Zeroizing::new);
+            let shares: Vec<_> = answers.par_iter().map(open).collect::<Result<_>>()?;
+            for (b, share) in group.zip(shares) {
+                self.add(scaled, b, &share, out);
+            }
+        }
+        Ok(())
+    }
+
+    /// This party's scalars of a batch place, `outputs x vectors`; 0 above a diagonal.
+    fn scalars(&self, scaled: &Scaled, b: usize, masks: &[Vec<u64>]) -> Zeroizing<Vec<u64>> {
+        let (index, data) =
+            (self.places[scaled.product].side(scaled.vectors.other()), scaled.scalars(self.bundle, masks));
+        let (outputs, vectors) = (scaled.layout.outputs(), scaled.layout.vectors());
+        let places = (0..outputs).flat_map(|o| (0..vectors).map(move |s| (o, s)));
+        let value = |(o, s)| index.at(b, o, s).and_then(|at| data.get(at)).copied().unwrap_or(0);
+        Zeroizing::new(places.map(value).collect())
+    }
+
+    fn add(&self, scaled: &Scaled, b: usize, share: &[u64], out: &mut [u64]) {
+        let (index, ring) = (self.places[scaled.product].out(), self.bundle.ring);
+        for (o, row) in share.chunks_exact(scaled.layout.width()).enumerate() {
+            for (f, &v) in row.iter().enumerate() {
+                let (l, r) = if scaled.vectors == Side::Left { (f, o) } else { (o, f) };
+                if let Some(x) = index.at(b, l, r).and_then(|at| out.get_mut(at)) {
+                    *x = ring.add(*x, v);
+                }
+            }
+        }
+    }
+}
