@@ -188,8 +188,12 @@ impl Lines {
             }
         }
         buffer.clear();
+        buffer.reserve(rows * cols);
         for f in 0..rows {
-            if self.index.is_lower() {
+            if let Some((start, len)) = self.index.row(b, f) {
+                buffer.extend_from_slice(&data[start..start + len]);
+                buffer.resize((f + 1) * cols, 0);
+            } else if self.index.is_lower() {
                 buffer.extend((0..cols).map(|s| self.index.at(b, f, s).map_or(0, |at| data[at])));
             } else {
                 let at = base + self.index.free[f] as usize;

@@ -80,6 +80,8 @@ pub struct Index {
     pub sum: Vec<u32>,
     /// Places of (free, sum) in the triangle, and whether free is the row.
     triangle: Option<(Vec<u32>, Vec<u32>, bool)>,
+    /// The triangle's side.
+    side: usize,
 }
 
 impl Index {
@@ -94,6 +96,16 @@ impl Index {
             let (row, column) = if *free_is_row { (free[f], sum[s]) } else { (sum[s], free[f]) };
             column <= row
         })
+    }
+
+    /// If the free index is the triangle's row and the sum index runs along it: where row `f` of batch index `b` begins, and its length.
+    pub(crate) fn row(&self, b: usize, f: usize) -> Option<(usize, usize)> {
+        match &self.triangle {
+            Some((rows, columns, true)) if columns.len() == self.side => {
+                Some((self.batch[b] as usize + self.free[f] as usize, rows[f] as usize + 1))
+            }
+            _ => None,
+        }
     }
 
     /// Whether some entries are not stored.
@@ -246,7 +258,8 @@ impl Form {
                 }
             })
         };
-        Index { batch: offsets(Class::Batch), free: offsets(free), sum: offsets(sum), triangle }
+        let side = sides(sum).map_or(0, |s| of(sum)[s].size);
+        Index { batch: offsets(Class::Batch), free: offsets(free), sum: offsets(sum), triangle, side }
     }
 }
 
