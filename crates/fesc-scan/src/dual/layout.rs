@@ -45,12 +45,14 @@ pub(super) fn sums(q: usize, by_head: &Shared) -> Shared {
 }
 
 /// The lower triangles of full `q x q` matrices.
-pub(super) fn lower_of(q: usize, full: &[u64], out: &mut Vec<u64>) {
-    for matrix in full.chunks_exact(q * q) {
+pub(super) fn lower_of(q: usize, full: &Shared) -> Shared {
+    let mut out = Vec::with_capacity(full.len() / (q * q) * triangle(q));
+    for matrix in full.values().chunks_exact(q * q) {
         for (i, row) in matrix.chunks_exact(q).enumerate() {
             out.extend_from_slice(&row[..=i]);
         }
     }
+    Shared::new(full.ring(), out)
 }
 
 /// Lower triangles `[chunk][head]` with `diagonal` (`[chunk][head][token]`) on the diagonal, to be filled by [`fill_level`].
@@ -148,8 +150,7 @@ mod tests {
 
     #[test]
     fn lower_of_full() {
-        let mut out = Vec::new();
-        lower_of(2, &[1, 2, 3, 4, 5, 6, 7, 8], &mut out);
-        assert_eq!(out, [1, 3, 4, 5, 7, 8]);
+        let full = Shared::new(ring(), (1..=8).collect());
+        assert_eq!(lower_of(2, &full).values(), [1, 3, 4, 5, 7, 8]);
     }
 }

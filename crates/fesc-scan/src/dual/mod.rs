@@ -18,8 +18,8 @@
 //! | open, product | Y + row o (C H) | s.mixed + s.x -> s.scanned |
 //!
 //! A carry enters as a state before the first chunk whose own sum is 0; the state after the last chunk is one more sum. The last
-//! chunk is padded with zeros; fewer tokens than a chunk are one chunk of that many. Nothing is computed for chunks that do not need it
-//! (`segment`): one chunk alone has no states.
+//! chunk is padded with zeros; fewer tokens than a chunk are one chunk of that many. One chunk alone
+//! has no states.
 //!
 //! Every integer is one that the twin may give: an exact product, then the floor or the ceiling of a quotient. What is public (a factor that is exp(0), the
 //! diagonal of the decay matrix) enters as a constant.
@@ -170,26 +170,24 @@ impl Dual {
         let (heads, tile) = (d.heads(), layout::triangle(seg.q));
         let tokens = seg.q * d.inner();
         let states = d.state * d.inner();
-        let kept = (0..seg.chunks).filter(|&c| seg.kept(c)).count();
-        let entered = (0..seg.chunks).filter(|&c| seg.entered(c)).count();
+        let chunks_if = |some: bool| if some { seg.chunks } else { 0 };
         let to = |f: fn(&Target) -> bool| self.factors.iter().flatten().filter(|x| f(&x.to)).count() * heads;
         let lefts = to(|t| matches!(t, Target::Left { .. }));
-        let columns = to(|t| matches!(t, Target::Column { .. })) + kept * heads;
+        let columns = to(|t| matches!(t, Target::Column { .. })) + seg.kept_chunks() * heads;
         let exps = self.factors.iter().map(Vec::len).sum::<usize>() * heads;
         let decays = if w.chain.is_some() { heads * layout::triangle(seg.states() - 1) } else { 0 };
-        let each = |f: &dyn Fn(&wiring::Wires) -> Vec<usize>| w.parts.iter().flat_map(f).collect::<Vec<_>>();
+        let c = &w.chunks;
         let round = |from, to, count| Action::Round { from, to, count };
         let (delta, sum) = (scale::DELTA, s.mixed + s.x);
 
-        let mut inputs = each(&|p| [p.b, p.c, p.x].into_iter().chain(p.entered.map(|e| e.row)).collect());
+        let mut inputs = vec![c.b, c.c, c.x];
+        inputs.extend(c.entered.map(|e| e.row));
         inputs.extend(w.factors.iter().flat_map(|f| [f.left, f.right]));
         inputs.extend(w.levels.iter().map(|l| l.left));
         inputs.extend(w.chain.map(|c| c.left));
-        let mut second = each(&|p| [p.score].into_iter().chain(p.kept.map(|k| k.column)).collect());
-        second.extend(w.levels.iter().map(|l| l.right));
-        let third = each(&|p| [p.lower].into_iter().chain(p.kept.map(|k| k.weighted)).collect());
-        let mut fourth = each(&|p| vec![p.mixed]);
-        fourth.extend(w.chain.map(|c| c.right));
+        let second = [c.score].into_iter().chain(w.levels.iter().map(|l| l.right)).chain(c.kept.map(|k| k.column));
+        let third = [c.lower].into_iter().chain(c.kept.map(|k| k.weighted));
+        let fourth = [c.mixed].into_iter().chain(w.chain.map(|c| c.right));
         let chained = if w.chain.is_some() { seg.states() * states } else { 0 };
         vec![
             ("exp inside chunks", Action::Exp(&self.chunk, exps)),
@@ -199,17 +197,17 @@ impl Dual {
             ("round C B^T", round(2 * s.bc, s.score, seg.chunks * d.groups * tile)),
             ("round left factors", round(s.exp + delta, delta, lefts)),
             ("round col", round(s.exp + delta, s.column, columns)),
-            ("open C B^T, left factors, col", Action::Open(second)),
+            ("open C B^T, left factors, col", Action::Open(second.collect())),
             ("round Lt", round(s.exp + delta, delta, seg.chunks * heads * tile)),
-            ("round col o X", round(s.column + s.x, s.weighted, kept * tokens)),
-            ("open Lt, col o X", Action::Open(third)),
+            ("round col o X", round(s.column + s.x, s.weighted, chunks_if(c.kept.is_some()) * tokens)),
+            ("open Lt, col o X", Action::Open(third.collect())),
             ("round M", round(s.score + delta, s.mixed, seg.chunks * heads * tile)),
-            ("round chunk states", round(s.bc + s.weighted, s.state, kept * states)),
-            ("open M, chunk states", Action::Open(fourth)),
+            ("round chunk states", round(s.bc + s.weighted, s.state, seg.kept_chunks() * states)),
+            ("open M, chunk states", Action::Open(fourth.collect())),
             ("round H", round(s.exp + s.state, s.state, chained)),
-            ("open H", Action::Open(each(&|p| p.entered.map(|e| e.state).into_iter().collect()))),
-            ("round C H", round(s.bc + s.state, sum - s.exp, entered * tokens)),
-            ("open C H", Action::Open(each(&|p| p.entered.map(|e| e.carried).into_iter().collect()))),
+            ("open H", Action::Open(c.entered.map(|e| e.state).into_iter().collect())),
+            ("round C H", round(s.bc + s.state, sum - s.exp, chunks_if(c.entered.is_some()) * tokens)),
+            ("open C H", Action::Open(c.entered.map(|e| e.carried).into_iter().collect())),
             ("round y", round(sum, s.scanned, seg.tokens * d.inner())),
         ]
     }

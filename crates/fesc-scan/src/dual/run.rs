@@ -6,10 +6,9 @@ use fesc_mpc::{Party, Role, Shared};
 
 use super::Dual;
 use super::layout::{add_to_diagonal, by_head, fill_level, lower_of, on_diagonal, pad, sums, triangle};
-use super::segment::Part;
 use super::steps::{exponential, rescale};
 use super::tree::Target;
-use super::wiring::Wires;
+use super::wiring::Entered;
 use crate::Result;
 use crate::contract::{Carry, Packet};
 use crate::error::{check, check_presence};
@@ -39,7 +38,7 @@ impl Dual {
     ) -> Result<(Shared, Option<Carry>)> {
         self.check(party.role(), packet, skip, carry)?;
         let (s, d, w, q) = (&self.scales, &self.dims, &self.wiring, self.segment.q);
-        let (tile, tokens, states) = (triangle(q), q * d.inner(), d.state * d.inner());
+        let states = d.state * d.inner();
 
         let delta = by_head(&self.segment, &packet.delta, d.heads());
         let sums = sums(q, &by_head(&self.segment, &packet.z, d.heads()));
@@ -47,8 +46,14 @@ impl Dual {
         let decays = exponential(party, &self.document, self.between(&sums))?;
         let exps = self.place(&exps, &delta);
 
+        let c = &w.chunks;
         let mut opened = Opened::start(party, &w.bundle)?;
-        let mut ready = self.inputs(packet, &exps.rows)?;
+        let mut ready = vec![
+            (c.b, pad(&self.segment, &packet.b, d.width())?),
+            (c.c, pad(&self.segment, &packet.c, d.width())?),
+            (c.x, pad(&self.segment, &packet.x, d.inner())?),
+        ];
+        ready.extend(c.entered.map(|e| (e.row, exps.rows)));
         if let Some(f) = &w.factors {
             ready.extend([(f.left, exps.scaled), (f.right, exps.deltas)]);
         }
@@ -56,21 +61,15 @@ impl Dual {
         ready.extend(w.chain.map(|c| (c.left, self.decay_matrix(party.role(), &decays))));
         open(&mut opened, party, ready)?;
 
-        let mut scores = Vec::with_capacity(self.segment.chunks * d.groups * tile);
-        for wires in &w.parts {
-            lower_of(q, opened.product(wires.scores)?.values(), &mut scores);
-        }
-        let scores = rescale(party, Shared::new(self.ring, scores), 2 * s.bc, s.score)?;
-        let scaled = match &w.factors {
-            Some(f) => opened.product(f.product)?,
-            None => self.empty(),
-        };
+        let scores = lower_of(q, &opened.product(c.scores)?);
+        let scores = rescale(party, scores, 2 * s.bc, s.score)?;
+        let scaled = self.product(&mut opened, w.factors.map(|f| f.product))?;
         let lefts = rescale(party, scaled.slice(0..exps.lefts)?, s.exp + DELTA, DELTA)?;
         let columns = Shared::concat(&[&scaled.slice(exps.lefts..scaled.len())?, &self.last_columns(&delta)])?;
         let columns = rescale(party, columns, s.exp + DELTA, s.column)?;
-        let mut ready = self.split(&scores, 0, d.groups * tile, |w| Some(w.score))?;
+        let mut ready = vec![(c.score, scores)];
         ready.extend(w.levels.iter().map(|l| l.right).zip(self.lefts(&lefts, &delta)));
-        ready.extend(self.split(&self.columns(&columns), 0, q * d.heads(), |w| Some(w.kept?.column))?);
+        ready.extend(c.kept.map(|k| (k.column, self.columns(&columns))));
         open(&mut opened, party, ready)?;
 
         let mut lower = on_diagonal(self.ring, q, delta.values(), 1 << s.exp);
@@ -78,40 +77,36 @@ impl Dual {
             fill_level(q, level, opened.product(pair.product)?.values(), &mut lower);
         }
         let lower = rescale(party, Shared::new(self.ring, lower), s.exp + DELTA, DELTA)?;
-        let weighted = self.gather(&mut opened, |w| Some(w.kept?.push))?;
+        let weighted = self.product(&mut opened, c.kept.map(|k| k.push))?;
         let weighted = rescale(party, weighted, s.column + s.x, s.weighted)?;
-        let mut ready = self.split(&lower, 0, d.heads() * tile, |w| Some(w.lower))?;
-        ready.extend(self.split(&weighted, 0, tokens, |w| Some(w.kept?.weighted))?);
-        drop((lower, weighted));
+        let mut ready = vec![(c.lower, lower)];
+        ready.extend(c.kept.map(|k| (k.weighted, weighted)));
         open(&mut opened, party, ready)?;
 
-        let mixed = self.gather(&mut opened, |w| Some(w.mix))?;
-        let mut mixed = rescale(party, mixed, s.score + DELTA, s.mixed)?;
+        let mut mixed = rescale(party, opened.product(c.mix)?, s.score + DELTA, s.mixed)?;
         if let Some(skip) = skip {
             mixed = add_to_diagonal(q, mixed, skip);
         }
-        let own = self.gather(&mut opened, |w| Some(w.kept?.states))?;
+        let own = self.product(&mut opened, c.kept.map(|k| k.states))?;
+        let own = own.slice(0..self.segment.kept_chunks() * states)?;
         let own = rescale(party, own, s.bc + s.weighted, s.state)?;
         let sources = match carry {
             Some(carry) => Shared::concat(&[&carry.state, &own])?,
             None => own,
         };
-        let mut ready = self.split(&mixed, 0, d.heads() * tile, |w| Some(w.mixed))?;
+        let mut ready = vec![(c.mixed, mixed)];
         ready.extend(w.chain.map(|c| (c.right, sources.clone())));
-        drop(mixed);
         open(&mut opened, party, ready)?;
 
-        let y = self.gather(&mut opened, |w| Some(w.output))?;
+        let mut y = opened.product(c.output)?;
         // One state alone is its own sum.
         let state = match &w.chain {
             Some(chain) => rescale(party, opened.product(chain.product)?, s.exp + s.state, s.state)?,
             None => sources,
         };
-        let y = if w.parts.iter().any(|w| w.entered.is_some()) {
-            self.add_states(party, &mut opened, y, &state)?
-        } else {
-            y
-        };
+        if let Some(entered) = &c.entered {
+            y = y.add(&self.from_states(party, &mut opened, entered, &state)?)?;
+        }
         let y = y.slice(0..self.segment.tokens * d.inner())?;
         let y = rescale(party, y, s.mixed + s.x, s.scanned)?;
         let after = self.segment.carry_out.then(|| state.slice(state.len() - states..state.len()));
@@ -137,12 +132,12 @@ impl Dual {
         check("skip D", d.heads(), skip.map_or(d.heads(), <[i64]>::len))
     }
 
-    fn empty(&self) -> Shared {
-        Shared::new(self.ring, Vec::new())
-    }
-
-    fn parts(&self) -> impl Iterator<Item = (&Part, &Wires)> {
-        self.segment.parts.iter().zip(&self.wiring.parts)
+    /// A product, or nothing where there is none.
+    fn product(&self, opened: &mut Opened, product: Option<usize>) -> Result<Shared> {
+        Ok(match product {
+            Some(product) => opened.product(product)?,
+            None => Shared::new(self.ring, Vec::new()),
+        })
     }
 
     /// `[chunk][head][exp of the chunk]`.
@@ -281,60 +276,16 @@ impl Dual {
         Shared::new(self.ring, out)
     }
 
-    /// What is open from the start, part by part.
-    fn inputs(&self, packet: &Packet, rows: &Shared) -> Result<Ready> {
-        let (d, q) = (&self.dims, self.segment.q);
-        let mut ready = Ready::new();
-        for (tensor, width, mask) in [
-            (&packet.b, d.width(), (|w| Some(w.b)) as fn(&Wires) -> Option<usize>),
-            (&packet.c, d.width(), |w| Some(w.c)),
-            (&packet.x, d.inner(), |w| Some(w.x)),
-        ] {
-            ready.extend(self.split(&pad(&self.segment, tensor, width)?, 0, q * width, mask)?);
-        }
-        ready.extend(self.split(rows, 0, q * d.heads(), |w| Some(w.entered?.row))?);
-        Ok(ready)
-    }
-
-    /// Cuts a tensor that begins with chunk `first` into the parts that have a mask for it.
-    fn split(
-        &self,
-        tensor: &Shared,
-        first: usize,
-        per_chunk: usize,
-        mask: impl Fn(&Wires) -> Option<usize>,
-    ) -> Result<Ready> {
-        let parts = self.parts().filter_map(|(part, wires)| Some((part, mask(wires)?)));
-        let cut = parts.map(|(part, mask)| {
-            let from = part.from - first;
-            Ok((mask, tensor.slice(from * per_chunk..(from + part.count) * per_chunk)?))
-        });
-        cut.collect()
-    }
-
-    /// One product of all parts that have it, one after the other.
-    fn gather(&self, opened: &mut Opened, product: impl Fn(&Wires) -> Option<usize>) -> Result<Shared> {
-        let products = self.wiring.parts.iter().filter_map(product);
-        let found: Vec<Shared> = products.map(|p| Ok(opened.product(p)?)).collect::<Result<_>>()?;
-        if found.is_empty() {
-            return Ok(self.empty());
-        }
-        Ok(Shared::concat(&found.iter().collect::<Vec<_>>())?)
-    }
-
-    /// `y + row o (C H)` for the entered chunks, which are all from the first entered one on.
-    fn add_states(&self, party: &mut Party, opened: &mut Opened, y: Shared, state: &Shared) -> Result<Shared> {
+    /// `row o (C H)`, with H = 0 before a first chunk that nothing enters.
+    fn from_states(&self, party: &mut Party, opened: &mut Opened, wires: &Entered, state: &Shared) -> Result<Shared> {
         let (s, d, seg) = (&self.scales, &self.dims, &self.segment);
-        let first = usize::from(!seg.carry_in);
-        let (tokens, states) = (seg.q * d.inner(), d.state * d.inner());
-        let entering = state.slice(0..(seg.chunks - first) * states)?;
-        open(opened, party, self.split(&entering, first, states, |w| Some(w.entered?.state))?)?;
-        let carried = self.gather(opened, |w| Some(w.entered?.contract))?;
-        let carried = rescale(party, carried, s.bc + s.state, s.mixed + s.x - s.exp)?;
-        open(opened, party, self.split(&carried, first, tokens, |w| Some(w.entered?.carried))?)?;
-        let carried = self.gather(opened, |w| Some(w.entered?.decay))?;
-        let whole = y.slice(first * tokens..y.len())?.add(&carried)?;
-        Ok(Shared::concat(&[&y.slice(0..first * tokens)?, &whole])?)
+        let states = d.state * d.inner();
+        let none = Shared::new(self.ring, vec![0; (seg.chunks - seg.entered_chunks()) * states]);
+        let entering = Shared::concat(&[&none, &state.slice(0..seg.entered_chunks() * states)?])?;
+        open(opened, party, vec![(wires.state, entering)])?;
+        let carried = rescale(party, opened.product(wires.contract)?, s.bc + s.state, s.mixed + s.x - s.exp)?;
+        open(opened, party, vec![(wires.carried, carried)])?;
+        Ok(opened.product(wires.decay)?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The bundle of one segment: which tensors are opened, and which products they serve.
 //!
 //! Every tensor is opened once under a mask of its own. Axes of size 1 are left out, so that the bundle stays within the limits of
-//! `fesc-mpc` at every shape. k: chunks of a part, g: groups, r: heads of a group, i, j: tokens of a chunk, n: states, p: channels of a head.
+//! `fesc-mpc` at every shape. k: chunks, g: groups, r: heads of a group, i, j: tokens of a chunk, n: states, p: channels of a head.
 //!
 //! | product | operands | result |
 //! |---|---|---|
@@ -19,7 +19,7 @@
 use fesc_mpc::correlation::{Bundle, Product, Tensor};
 use fesc_ring::Ring;
 
-use super::segment::{Part, Segment};
+use super::segment::Segment;
 use super::tree::Level;
 
 /// The sizes of a scan that do not depend on the document.
@@ -53,7 +53,7 @@ pub(super) struct Pair {
     pub(super) product: usize,
 }
 
-/// Masks and products of a kept part.
+/// Masks and products if a chunk is kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kept {
     pub(super) column: usize,
@@ -64,7 +64,7 @@ pub(super) struct Kept {
     pub(super) states: usize,
 }
 
-/// Masks and products of an entered part.
+/// Masks and products if a chunk is entered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entered {
     pub(super) state: usize,
@@ -76,7 +76,7 @@ pub(super) struct Entered {
     pub(super) decay: usize,
 }
 
-/// Masks and products of a part.
+/// Masks and products of the chunks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wires {
     pub(super) b: usize,
@@ -99,7 +99,7 @@ pub(super) struct Wires {
 #[derive(Debug, Clone)]
 pub(super) struct Wiring {
     pub(super) bundle: Bundle,
-    pub(super) parts: Vec<Wires>,
+    pub(super) chunks: Wires,
     /// exp, Delta.
     pub(super) factors: Option<Pair>,
     /// right, left; by level.
@@ -147,7 +147,7 @@ impl Builder {
     }
 }
 
-/// The axes that all parts share.
+/// The axes of a chunk.
 struct Axes {
     g: Vec<u8>,
     r: Vec<u8>,
@@ -169,7 +169,7 @@ impl Wiring {
             n: b.fixed(dims.state),
             p: b.axis(dims.head_dim),
         };
-        let parts = segment.parts.iter().map(|part| part_wires(&mut b, &axes, part)).collect();
+        let chunks = wires(&mut b, &axes, segment);
         let factors = (factors > 0).then(|| {
             let e = b.fixed(factors);
             pair(&mut b, &[&e], &[&e], &[&e])
@@ -188,7 +188,7 @@ impl Wiring {
             let (left, right) = (b.lower(&[g, r, &o, &s]), b.mask(&[&s, n, g, r, p]));
             Pair { left, right, product: b.product(left, right, &[&o, n, g, r, p]) }
         });
-        Self { bundle: b.bundle, parts, factors, levels, chain }
+        Self { bundle: b.bundle, chunks, factors, levels, chain }
     }
 }
 
@@ -197,9 +197,9 @@ fn pair(b: &mut Builder, left: &[&[u8]], right: &[&[u8]], out: &[&[u8]]) -> Pair
     Pair { left, right, product: b.product(left, right, out) }
 }
 
-fn part_wires(builder: &mut Builder, axes: &Axes, part: &Part) -> Wires {
+fn wires(builder: &mut Builder, axes: &Axes, segment: &Segment) -> Wires {
     let Axes { g, r, i, j, n, p } = axes;
-    let k = &builder.axis(part.count);
+    let k = &builder.axis(segment.chunks);
     let (b, c) = (builder.mask(&[k, j, g, n]), builder.mask(&[k, i, g, n]));
     let x = builder.mask(&[k, j, g, r, p]);
     let score = builder.lower(&[k, g, i, j]);
@@ -208,12 +208,12 @@ fn part_wires(builder: &mut Builder, axes: &Axes, part: &Part) -> Wires {
     let scores = builder.product(c, b, &[k, g, i, j]);
     let mix = builder.result(score, lower, Tensor::lower(&[k, g, r, i, j].map(Vec::as_slice).concat()));
     let output = builder.product(mixed, x, &[k, i, g, r, p]);
-    let kept = part.kept.then(|| {
+    let kept = (segment.kept_chunks() > 0).then(|| {
         let (column, weighted) = (builder.mask(&[k, j, g, r]), builder.mask(&[k, j, g, r, p]));
         let push = builder.product(column, x, &[k, j, g, r, p]);
         Kept { column, weighted, push, states: builder.product(b, weighted, &[k, n, g, r, p]) }
     });
-    let entered = part.entered.then(|| {
+    let entered = (segment.entered_chunks() > 0).then(|| {
         let (state, row) = (builder.mask(&[k, n, g, r, p]), builder.mask(&[k, i, g, r]));
         let carried = builder.mask(&[k, i, g, r, p]);
         let contract = builder.product(c, state, &[k, i, g, r, p]);
