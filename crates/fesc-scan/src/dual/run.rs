@@ -105,7 +105,7 @@ impl Dual {
             None => sources,
         };
         if let Some(entered) = &c.entered {
-            y = y.add(&self.from_states(party, &mut opened, entered, &state)?)?;
+            y = y.add(&self.entered_output(party, &mut opened, entered, &state)?)?;
         }
         let y = y.slice(0..self.segment.tokens * d.inner())?;
         let y = rescale(party, y, s.mixed + s.x, s.scanned)?;
@@ -277,7 +277,13 @@ impl Dual {
     }
 
     /// `row o (C H)`, with H = 0 before a first chunk that nothing enters.
-    fn from_states(&self, party: &mut Party, opened: &mut Opened, wires: &Entered, state: &Shared) -> Result<Shared> {
+    fn entered_output(
+        &self,
+        party: &mut Party,
+        opened: &mut Opened,
+        wires: &Entered,
+        state: &Shared,
+    ) -> Result<Shared> {
         let (s, d, seg) = (&self.scales, &self.dims, &self.segment);
         let states = d.state * d.inner();
         let none = Shared::new(self.ring, vec![0; (seg.chunks - seg.entered_chunks()) * states]);
