@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use fesc_model::metrics::{Confusion, largest};
 use fesc_model::twin::{Calibration, Preset, Rounding, Twin};
-use fesc_model::{Case, Checkpoint, Config, Precision, Shape, Tokenizer, Weights};
+use fesc_model::{Case, Checkpoint, Config, Precision, Tokenizer, Weights};
 use fesc_ring::Prg;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::{Value, json};
+use support::tiny::{self, CLASSES, text};
 use support::{fesc, fesc_reads, rows};
 
 const EVAL: &[&str] =
@@ -30,14 +31,6 @@ const CLASSIFY: &[&str] = &[
     "document_tokens",
     "probabilities",
 ];
-const CLASSES: [&str; 3] = ["Unions", "Federal Taxation", "First Amendment"];
-
-/// A text of its own for every number, from a few words.
-fn text(i: usize) -> String {
-    let words = ["the court", "tax", "union", "speech", "of", "strike", "income", "leaflet", "v."];
-    (0..10 + i % 30).map(|k| words[(i * 7 + k * k * (i + 3)) % words.len()]).collect::<Vec<_>>().join(" ")
-}
-
 /// A directory with a model, its tokenizer and forty labelled documents, plain and compressed.
 struct Place {
     dir: tempfile::TempDir,
@@ -46,17 +39,8 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let tokenizer = Tokenizer::train((0..40).map(text), 300, Case::Kept).unwrap();
-        let tiny = *Config::named("tiny").unwrap().shape();
-        let config = Config::new(Shape { vocab: 304, ..tiny }).unwrap();
-        let config = config.with_labels(CLASSES.map(String::from).to_vec());
-        let mut weights = Weights::random(&config, Some(3), &mut Prg::from_seed([5; 16]));
-        // Larger than at the start of training, so that documents differ in class.
-        weights.embedding.iter_mut().for_each(|v| *v *= 20.0);
-        weights.head.as_mut().unwrap().weight.iter_mut().for_each(|v| *v *= 8.0);
         let place = Self { dir };
-        Checkpoint::write(&place.path("model"), &config, &weights, Precision::F32).unwrap();
-        tokenizer.save(&place.path("model/tokenizer.json")).unwrap();
+        tiny::write_uncalibrated(&place.path("model"), 2, 5);
         let line = |i: usize| json!({"id": format!("case {i}"), "label": i % 3, "text": text(i)}).to_string() + "\n";
         let lines: String = (0..40).map(line).collect();
         fs::write(place.path("plain"), &lines).unwrap();

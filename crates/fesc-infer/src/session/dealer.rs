@@ -61,7 +61,15 @@ pub fn serve(listener: &Listener, prg: &mut Prg, stop: &AtomicBool, told: &(dyn 
     std::thread::scope(|scope| {
         while !stop.load(Ordering::Relaxed) {
             lock(&waiting).retain(|_, w| w.since.elapsed() < PATIENCE);
-            let Some(pending) = listener.accept_within(LOOK)? else { continue };
+            let pending = match listener.accept_within(LOOK) {
+                Ok(Some(pending)) => pending,
+                Ok(None) => continue,
+                Err(e) => {
+                    told(Err(e.into()));
+                    std::thread::sleep(LOOK);
+                    continue;
+                }
+            };
             let (waiting, mut prg) = (&waiting, prg.fork());
             scope.spawn(move || {
                 let pair = || -> Result<Option<u64>> {

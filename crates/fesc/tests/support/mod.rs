@@ -1,5 +1,8 @@
 //! Runs the program and its inner processes.
 
+pub mod server;
+pub mod tiny;
+
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};

@@ -35,6 +35,7 @@ pub(super) fn attend(server: &Server, number: u64, pending: Pending, mut prg: Pr
     let start = Instant::now();
     let mut channel = pending.establish(&hello())?;
     channel.phase(phase::SETUP);
+    server.seats.greet(number, channel.hangup()?);
     let mut talk = Talk::default();
     let greeting = talk.hear_any(&mut channel, "greeting")?;
     // The version comes first: a later one may change all the rest.
@@ -46,7 +47,8 @@ pub(super) fn attend(server: &Server, number: u64, pending: Pending, mut prg: Pr
     }
     let greeting: Greeting = parse(greeting, "greeting")?;
     if let Purpose::Join(token) = greeting.purpose {
-        // A connection that nobody awaits is closed without a word.
+        // It belongs to its session from now on. One that nobody awaits is closed without a word.
+        server.seats.leave(number);
         drop(server.seats.join(token, channel));
         return Ok(None);
     }

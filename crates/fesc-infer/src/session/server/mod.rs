@@ -3,7 +3,7 @@
 //! | limit | what happens beyond it |
 //! |---|---|
 //! | sessions at once | the client is told that the server is busy |
-//! | connections at once | the connection is closed |
+//! | connections at once, time to say what they want | the connection is closed |
 //! | tokens of a run | the client is told before it sends anything |
 //! | time of a session | the session's connections are cut |
 //! | idle time | the channel's own limits ([`fesc_net::Config`]) |
@@ -140,7 +140,16 @@ impl Server {
     pub fn run(self: &Arc<Self>, listener: &Listener, prg: &mut Prg, stop: &AtomicBool) -> Result<()> {
         while !stop.load(Ordering::Relaxed) {
             self.seats.expire();
-            let Some(pending) = listener.accept_within(LOOK)? else { continue };
+            let pending = match listener.accept_within(LOOK) {
+                Ok(Some(pending)) => pending,
+                Ok(None) => continue,
+                Err(e) => {
+                    // Too many open files, or a client that left at once: the sessions that are here must go on.
+                    self.audience.event(0, Event::Failed(&e.into()));
+                    std::thread::sleep(LOOK);
+                    continue;
+                }
+            };
             let Some(place) = self.seats.enter() else {
                 // Dropping it closes the connection: there are too many to talk to each.
                 continue;

@@ -13,6 +13,9 @@ use crate::session::hex::Hex32;
 const PLACES_PER_SEAT: usize = 4;
 const MORE_PLACES: usize = 16;
 
+/// How long a connection may take to say what it wants.
+const GREETING: Duration = Duration::from_secs(30);
+
 struct Sitting {
     until: Instant,
     lines: Vec<Hangup>,
@@ -22,6 +25,8 @@ struct Sitting {
 #[derive(Default)]
 struct State {
     places: usize,
+    /// Connections that have not yet said what they want.
+    greeting: HashMap<u64, (Instant, Hangup)>,
     sitting: HashMap<u64, Sitting>,
     /// Second connections that are awaited, by their token.
     awaited: HashMap<Hex32, SyncSender<Channel>>,
@@ -84,9 +89,15 @@ impl Seats {
         Some(Place(Arc::clone(&self.state)))
     }
 
+    /// A connection has a short while to say what it wants.
+    pub(super) fn greet(&self, number: u64, line: Hangup) {
+        lock(&self.state).greeting.insert(number, (Instant::now() + GREETING, line));
+    }
+
     /// A seat for session `number`, if there is one.
     pub(super) fn sit(&self, number: u64, line: Hangup) -> bool {
         let mut state = lock(&self.state);
+        state.greeting.remove(&number);
         if state.closed || state.sitting.len() >= self.limit {
             return false;
         }
@@ -102,9 +113,11 @@ impl Seats {
         }
     }
 
-    /// The session is over.
+    /// The connection is over, and the session with it.
     pub(super) fn leave(&self, number: u64) {
-        lock(&self.state).sitting.remove(&number);
+        let mut state = lock(&self.state);
+        state.greeting.remove(&number);
+        state.sitting.remove(&number);
     }
 
     /// Whether the session was cut.
@@ -115,14 +128,16 @@ impl Seats {
     /// Cuts sessions that are over their time.
     pub(super) fn expire(&self) {
         let now = Instant::now();
-        for sitting in lock(&self.state).sitting.values_mut().filter(|s| s.until <= now) {
-            sitting.cut();
-        }
+        let mut state = lock(&self.state);
+        state.sitting.values_mut().filter(|s| s.until <= now).for_each(Sitting::cut);
+        state.greeting.values().filter(|(until, _)| *until <= now).for_each(|(_, line)| line.now());
     }
 
     /// Cuts all sessions.
     pub(super) fn cut_all(&self) {
-        lock(&self.state).sitting.values_mut().for_each(Sitting::cut);
+        let mut state = lock(&self.state);
+        state.sitting.values_mut().for_each(Sitting::cut);
+        state.greeting.values().for_each(|(_, line)| line.now());
     }
 
     /// No seat is given any more.
@@ -148,7 +163,8 @@ impl Seats {
 
     /// Hands a second connection to its session; gives it back if nobody awaits it.
     pub(super) fn join(&self, token: Hex32, channel: Channel) -> Option<Channel> {
-        match lock(&self.state).awaited.remove(&token) {
+        let awaited = lock(&self.state).awaited.remove(&token);
+        match awaited {
             Some(tell) => tell.try_send(channel).err().map(|e| match e {
                 std::sync::mpsc::TrySendError::Full(c) | std::sync::mpsc::TrySendError::Disconnected(c) => c,
             }),

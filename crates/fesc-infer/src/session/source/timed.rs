@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fesc_mpc::correlation::Material;
 use fesc_mpc::provider::Correlations;
@@ -16,6 +16,11 @@ use crate::session::phase;
 pub struct Clock(Arc<AtomicU64>);
 
 impl Clock {
+    /// Adds the time of something that belongs to no stage of the protocol.
+    pub fn add(&self, time: Duration) {
+        self.0.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
     /// Seconds so far.
     pub fn seconds(&self) -> f64 {
         self.0.load(Ordering::Relaxed) as f64 * 1e-9
@@ -42,7 +47,7 @@ impl Correlations for Timed {
         channel.phase(phase::OFFLINE);
         let taken = self.inner.take(channel, request);
         channel.phase(phase::ONLINE);
-        self.clock.0.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        self.clock.add(start.elapsed());
         taken
     }
 }
