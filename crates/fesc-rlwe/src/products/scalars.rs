@@ -4,9 +4,9 @@
 //! exchanged). Each party encrypts its share of the vectors and evaluates on the peer's. The engine *chooses* the vectors: this party's share of that
 //! mask is replaced before anything else uses it. So a mask can be the vectors of one product only; in all others of the bundle it may be anything else.
 //!
-//! Results may be off by one in the last place. Hence only long vectors, from [`LEAST`] values on, which in this house are operands of products that are
-//! truncated next; and only where the bytes are fewer than those of [`super::plan`]. Per batch place and direction, with the frames:
-//! `U + D` of [`coefficients::Layout`].
+//! Each of the two cross terms may be off by one in the last place. Hence only long vectors, from [`LEAST`] values on, for several outputs: in this house those are the matrix
+//! products of the scan, which are truncated next. A head, a pooling or a scaling has one output and stays exact. And only where the bytes
+//! are fewer than those of [`super::plan`]: `U + D` of [`coefficients::Layout`] for each batch place and direction, with the frames.
 //!
 //! The uploads of all products are drawn first. Then both parties, in lock-step: send the uploads of a group of batch places, answer the peer's, open.
 
@@ -48,7 +48,7 @@ impl Scaled {
             Side::Right => (form.right(), form.left()),
             Side::Left => (form.left(), form.right()),
         };
-        if width < LEAST || outputs == 0 || !(1..=MAX_SUMMANDS).contains(&form.sum()) || places.side(vectors).is_lower()
+        if width < LEAST || outputs < 2 || !(1..=MAX_SUMMANDS).contains(&form.sum()) || places.side(vectors).is_lower()
         {
             return None;
         }
