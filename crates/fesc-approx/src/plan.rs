@@ -6,10 +6,15 @@ use crate::piecewise::Piecewise;
 use fesc_ring::Ring;
 
 /// The default ring, `Z_2^48` (design 4).
-pub const RING48: Ring = match Ring::new(48) {
-    Ok(ring) => ring,
-    Err(_) => unreachable!(),
-};
+pub const RING48: Ring = ring(48);
+
+/// A ring that is known to exist when the crate is compiled.
+pub(crate) const fn ring(bits: u32) -> Ring {
+    match Ring::new(bits) {
+        Ok(ring) => ring,
+        Err(_) => unreachable!(),
+    }
+}
 
 /// Ring, scales and widths of a [`FixedPiecewise`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

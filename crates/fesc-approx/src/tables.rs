@@ -26,31 +26,24 @@ impl Table {
 /// `silu::fit(&silu::PLAN, 5)`.
 pub(crate) const SILU: Table = Table {
     thresholds: &[-169, -29, 1, 31, 170],
-    pieces: &[
-        [0, 0, 0],
-        [-1467939871, -4024, 0],
-        [-82650736, 18921, 0],
-        [-110509405, 47505, 0],
-        [-1497150254, 69778, 0],
-        [0, 65536, 0],
-    ],
+    pieces: &[[0, 0, 0], [-11390881, -31, 0], [-637624, 148, 0], [-857112, 371, 0], [-11684456, 545, 0], [0, 512, 0]],
 };
 
 /// `silu::fit(&silu::PLAN, 10)`.
 pub(crate) const SILU_FINE: Table = Table {
-    thresholds: &[-215, -127, -43, -23, -7, 8, 24, 44, 132, 216],
+    thresholds: &[-216, -130, -43, -23, -7, 8, 24, 44, 131, 217],
     pieces: &[
         [0, 0, 0],
-        [-684384284, -1548, 0],
-        [-1701022408, -5391, 0],
-        [-847462003, 4192, 0],
-        [-198961459, 17660, 0],
-        [33380755, 32768, 0],
-        [-198961459, 47876, 0],
-        [-847462003, 61344, 0],
-        [-1694421820, 70887, 0],
-        [-650683093, 66998, 0],
-        [0, 65536, 0],
+        [-4969181, -11, 0],
+        [-13269901, -42, 0],
+        [-6601196, 33, 0],
+        [-1553134, 138, 0],
+        [260787, 256, 0],
+        [-1553134, 374, 0],
+        [-6601196, 479, 0],
+        [-13269901, 554, 0],
+        [-4969181, 523, 0],
+        [0, 512, 0],
     ],
 };
 
@@ -136,10 +129,11 @@ mod tests {
         for (stored, fitted) in &pairs {
             assert_eq!(stored.thresholds(), fitted.thresholds());
             assert_eq!(stored.input_range_int(), fitted.input_range_int());
+            // The square's grid is coarse, and so is SiLU's slope: equal. A finer line may move in its last few units.
+            let (slope, constant) = if stored.ring() == silu::PLAN.ring { (0, 8) } else { (4, 1 << 20) };
             for (a, b) in stored.pieces_int().iter().zip(fitted.pieces_int()) {
-                // The square's grid is coarse: equal. A line may move in its last few units.
                 assert_eq!(a[2], b[2]);
-                assert!((a[1] - b[1]).abs() <= 4 && (a[0] - b[0]).abs() <= 1 << 20, "{a:?} {b:?}");
+                assert!((a[1] - b[1]).abs() <= slope && (a[0] - b[0]).abs() <= constant, "{a:?} {b:?}");
             }
         }
     }

@@ -15,7 +15,7 @@ use fesc_model::outline::LayerForms;
 use fesc_model::outline::scale::{CLAMP, DECAY, DELTA, POOL, RING, STEP};
 use fesc_model::{Pooling, twin::Twin};
 use fesc_mpc::{Party, Role, Shared};
-use fesc_ring::Prg;
+use fesc_ring::{Prg, Ring};
 use fesc_rlwe::embedding::Owner;
 use fesc_rlwe::linear::{Domain, Prepared, Server, Shape};
 use fesc_rlwe::{Params, Seed};
@@ -46,6 +46,33 @@ fn rescaling() {
         for (&x, got) in values.iter().zip(join(&ran.client, &ran.server)) {
             let may = if to > from { [x << (to - from); 2] } else { rounded(x, from - to) };
             assert!(may.contains(&got), "{x} from {from} to {to}: {got}");
+        }
+    }
+}
+
+/// Into a narrow ring and back: local where nothing is to be known, else one round; the integers are those of one ring.
+#[test]
+fn rescaling_between_rings() {
+    let narrow = Ring::new(34).unwrap();
+    for (rings, from, to, bits, rounds) in [
+        ((RING, narrow), 30, 16, 45, 0),
+        ((RING, narrow), 38, 16, 45, 1),
+        ((narrow, RING), 25, 16, 31, 1),
+        ((narrow, RING), 16, 16, 31, 1),
+        ((narrow, RING), 16, 20, 31, 1),
+        ((RING, narrow), 16, 20, 28, 0),
+    ] {
+        let values = integers(300, 1 << bits, 1);
+        let (a, b) = split(rings.0, &values, 2);
+        let step = Rescale::new(rings.0, from, to, values.len()).into_ring(rings.1);
+        let ran = both(|p| step.run(p, a), |p| step.run(p, b));
+        ran.assert_declared(|l| step.declare(l));
+        assert_eq!(ran.cost.rounds, rounds, "from {from} to {to}");
+        assert_eq!(ran.client.ring(), rings.1);
+        for (&x, got) in values.iter().zip(join(&ran.client, &ran.server)) {
+            let may = if to > from { [x << (to - from); 2] } else { rounded(x, from - to) };
+            let held = may.map(|v| rings.1.to_signed(rings.1.from_signed(v)));
+            assert!(held.contains(&got), "{x} from {from} to {to}: {got}");
         }
     }
 }
@@ -139,9 +166,10 @@ fn linear_layer_with_past_and_parts() {
 /// Whether `y` is what the form gives for one of the roundings of `x`.
 fn is_outcome(form: &FixedPiecewise, x: i64, shift: u32, y: i64) -> bool {
     let carries = [(false, false), (false, true), (true, false), (true, true)];
+    let ring = form.ring();
     rounded(x, shift)
         .iter()
-        .any(|&v| carries.iter().any(|&(j, c)| RING.to_signed(form.eval_jitter(RING.from_signed(v), j, c)) == y))
+        .any(|&v| carries.iter().any(|&(j, c)| ring.to_signed(form.eval_jitter(ring.from_signed(v), j, c)) == y))
 }
 
 #[test]
@@ -152,7 +180,12 @@ fn activations_of_a_projection() {
     let conv = s.conv_weight + s.conv_tap;
     let sizes = [widths.inner, widths.inner, widths.mixed, widths.mixed].map(|w| w * tokens);
     let shifts = [s.gate_weight, conv, conv, conv];
-    let inputs: Vec<Vec<i64>> = (0..4).map(|i| integers(sizes[i], 12 << (F + shifts[i]), i as u8)).collect();
+    let mut inputs: Vec<Vec<i64>> = (0..4).map(|i| integers(sizes[i], 12 << (F + shifts[i]), i as u8)).collect();
+    // To the ends of SiLU's range, and of its ring: there the sum is 122 of 128.
+    for (values, shift) in inputs.iter_mut().zip(shifts) {
+        let (low, high) = forms.gate.input_range_int();
+        values[..4].copy_from_slice(&[low, low + 1, high - 1, high].map(|v| v << shift));
+    }
     let shares: Vec<_> = inputs.iter().map(|v| split(RING, v, 9)).collect();
     let pick = |i: usize| [0, 1, 2, 3].map(|n: usize| if i == 0 { shares[n].0.clone() } else { shares[n].1.clone() });
     let ran = both(|p| step.run(p, pick(0)), |p| step.run(p, pick(1)));

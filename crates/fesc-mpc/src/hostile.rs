@@ -53,7 +53,7 @@ fn each_message<E: std::fmt::Debug + Send>(run: impl Fn(Role, Channel) -> Result
 #[test]
 fn activations_survive_garbage() {
     let forms: Vec<Box<dyn Activation + Sync>> = vec![
-        Box::new(Piecewise::new(fesc_approx::silu::preset().unwrap())),
+        Box::new(Piecewise::new(fesc_approx::silu::preset().unwrap()).into_ring(ring(48))),
         Box::new(Piecewise::new(fesc_approx::softplus::preset().unwrap())),
         Box::new(ExpSquare::new(fesc_approx::exp_square::ExpSquare::preset().unwrap())),
         Box::new(Rsqrt::new(fesc_approx::rsqrt::Rsqrt::preset(1.0 / 1024.0, 20).unwrap())),
@@ -61,7 +61,7 @@ fn activations_survive_garbage() {
     for form in &forms {
         each_message(|role, channel| {
             let mut party = Party::new(role, channel, Box::new(Seeded::new(role, 4)));
-            form.run(&mut party, &Shared::new(ring(48), vec![12_345; 70])).map(drop)
+            form.run(&mut party, &Shared::new(form.ring(), vec![12_345; 70])).map(drop)
         });
     }
 }

@@ -229,7 +229,7 @@ fn arg_max_and_silu() {
     let step = ArgMax { ring: r, rows: N / 2, columns: 2 };
     check("arg-max", &|p, s| step.run(p, &constant(r, s)).map(drop), [0x34_5678, 9]);
     let table = fesc_approx::silu::preset().unwrap();
-    let act = Piecewise::new(table);
+    let act = Piecewise::new(table).into_ring(r);
     // The last truncation works on shares that are uniform by themselves, so removing its mask does not show in one
     // message; `truncate_and_extend` removes it where the shares are fixed.
     let inner = |r: &Request| !matches!(r, Request::BitProducts(_));

@@ -2,7 +2,11 @@
 //!
 //! x, B and C have the convolution and its bias in them already. The forms of all four are the same integers up to the last
 //! truncation, so that one comparison and one opening serve them together, and only the truncation to F or to s.bc bits is
-//! done apart: nine rounds.
+//! done apart.
+//!
+//! SiLU has a ring of its own, 34 bits ([`fesc_approx::silu`]). The roundings before it lead there from the ring of the stages: that of z, by at most
+//! 14 bits, is local; that of the convolution needs its wrap only modulo the few bits by which the ring it goes to exceeds what is kept. The truncations
+//! after it lead back. Eight rounds.
 
 use fesc_approx::{FixedPiecewise, Plan};
 use fesc_model::ModelError;
@@ -15,7 +19,7 @@ use fesc_ring::Ring;
 use super::{Rescale, Widths};
 use crate::{InferError, Result};
 
-/// Two roundings, SiLU of everything, two truncations.
+/// Two roundings into SiLU's ring, SiLU of everything, two truncations back.
 pub struct Activate {
     gate: Rescale,
     conv: Rescale,
@@ -65,13 +69,13 @@ impl Activate {
             return Err(InferError::Misuse { what: "SiLU", why: "z, x, B and C must have one form" });
         }
         let [n_z, n_x, n_b, n_c] = elements;
-        let sum = silu.sum_frac();
+        let (own, sum) = (silu.ring(), silu.sum_frac());
         Ok(Self {
-            gate: Rescale::new(ring, frac + s.gate_weight, frac, n_z),
-            conv: Rescale::new(ring, frac + s.conv_weight + s.conv_tap, frac, n_x + n_b + n_c),
+            gate: Rescale::new(ring, frac + s.gate_weight, frac, n_z).into_ring(own),
+            conv: Rescale::new(ring, frac + s.conv_weight + s.conv_tap, frac, n_x + n_b + n_c).into_ring(own),
             silu,
-            leave: Rescale::new(ring, sum, forms.gate.out_frac(), n_z + n_x),
-            leave_bc: Rescale::new(ring, sum, forms.bc.out_frac(), n_b + n_c),
+            leave: Rescale::new(own, sum, forms.gate.out_frac(), n_z + n_x).into_ring(ring),
+            leave_bc: Rescale::new(own, sum, forms.bc.out_frac(), n_b + n_c).into_ring(ring),
             elements,
         })
     }

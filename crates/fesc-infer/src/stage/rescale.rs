@@ -1,7 +1,8 @@
-//! From one number of fractional bits to another.
+//! From one number of fractional bits to another, and from one ring to another.
 //!
 //! Down: "subtract one, known-sign truncation", the twin's `round`: floor or ceiling of the exact quotient, one round, right for
-//! `|x| < 2^(l-2) - 2^shift`. Up: a product with a public power of two, local. Equal: nothing.
+//! `|x| < 2^(l-2) - 2^shift` with `l` the width of the ring it comes from; local and right for every `x` where the ring it goes to has at most
+//! `l - shift` bits ([`Convert`]). Up: a product with a public power of two, local. Equal: nothing but the change of ring.
 
 use fesc_mpc::protocol::Convert;
 use fesc_mpc::{Ledger, Party, Shared};
@@ -13,20 +14,32 @@ use crate::Result;
 #[derive(Debug, Clone, Copy)]
 pub struct Rescale {
     ring: Ring,
+    into: Ring,
     from: u32,
     to: u32,
     count: usize,
 }
 
 impl Rescale {
-    /// The step.
+    /// The step inside one ring.
     pub fn new(ring: Ring, from: u32, to: u32, count: usize) -> Self {
-        Self { ring, from, to, count }
+        Self { ring, into: ring, from, to, count }
     }
 
-    fn truncation(&self) -> Result<Option<Convert>> {
-        let shift = self.from.saturating_sub(self.to);
-        Ok(if shift == 0 { None } else { Some(Convert::truncate(self.ring, shift, self.count)?) })
+    /// Gives the result in another ring, which must hold it.
+    pub fn into_ring(self, into: Ring) -> Self {
+        Self { into, ..self }
+    }
+
+    fn shift(&self) -> u32 {
+        self.from.saturating_sub(self.to)
+    }
+
+    fn conversion(&self) -> Result<Option<Convert>> {
+        Ok(match self.shift() {
+            0 if self.into == self.ring => None,
+            shift => Some(Convert::new(self.ring, self.into, shift, self.count)?),
+        })
     }
 
     /// Writes the cost.
@@ -34,7 +47,7 @@ impl Rescale {
     /// # Errors
     /// If the scales differ by more than the ring.
     pub fn declare(&self, ledger: &mut Ledger) -> Result<()> {
-        if let Some(step) = self.truncation()? {
+        if let Some(step) = self.conversion()? {
             step.declare(ledger);
         }
         Ok(())
@@ -46,10 +59,11 @@ impl Rescale {
     /// If the protocol fails.
     pub fn run(&self, party: &mut Party, x: Shared) -> Result<Shared> {
         crate::error::check("elements to rescale", self.count, x.len())?;
-        Ok(match self.truncation()? {
-            Some(step) => step.run(party, &x.add_public(party.role(), u64::MAX))?,
-            None if self.to > self.from => x.scale(1u64.checked_shl(self.to - self.from).unwrap_or(0)),
+        let x = if self.shift() > 0 { x.add_public(party.role(), u64::MAX) } else { x };
+        let x = match self.conversion()? {
+            Some(step) => step.run(party, &x)?,
             None => x,
-        })
+        };
+        Ok(if self.to > self.from { x.scale(1u64.checked_shl(self.to - self.from).unwrap_or(0)) } else { x })
     }
 }

@@ -1,8 +1,9 @@
 //! The fixed-point twin of Mamba-2: the model in integers modulo 2^l, as the two-party protocol computes it.
 //!
 //! This page is the specification of the fast plan's protocol. Scales are fractional bits, F = 16, l = 48; `round` is
-//! "subtract one, known-sign truncation" (floor or ceiling of the quotient, [`fesc_approx::trunc::round`]); s.* are the layer's [`Scales`]. Scales and
-//! forms are the [`Outline`](crate::Outline)'s, which follows from [`Calibration`] and is public; weights are the server's ([`Twin::secrets`]). One block:
+//! "subtract one, truncation" (floor or ceiling of the quotient, [`fesc_approx::trunc::round`]), with known sign where the table does not say
+//! otherwise; s.* are the layer's [`Scales`]. Scales and forms are the [`Outline`](crate::Outline)'s, which follows from [`Calibration`] and is public;
+//! weights are the server's ([`Twin::secrets`]). One block:
 //!
 //! | stage | computes | from, to | range |
 //! |---|---|---|---|
@@ -10,9 +11,9 @@
 //! | norm (`norm.rs`) | u, sum of squares, v | F, s.norm; 2 s.norm + 2e, v_frac | sum of squares 2^(46 - 2 s.norm) |
 //! | | r = rsqrt(v), two Newton steps; n = u r | s.norm + y_frac, F | v within 16 times of calibration |
 //! | in_proj (`linear.rs`) | n W, exact | F + s.*_weight | |
-//! | z | | F + s.gate_weight, F | |
-//! | x, B, C | convolution folded in, bias added | F + s.conv_weight + s.conv_tap, F | 2^8 at 38 bits |
-//! | | SiLU | F, x: s.x, B and C: s.bc | 122 |
+//! | z | into the 34 bits of SiLU, local | F + s.gate_weight, F | |
+//! | x, B, C | convolution folded in, bias added; into the 34 bits of SiLU | F + s.conv_weight + s.conv_tap, F | 2^8 at 38 bits |
+//! | SiLU of z, x, B, C | at 25 bits in Z_2^34; the truncation leads back into Z_2^l | F, z: F, x: s.x, B and C: s.bc | 122 (121 with ten thresholds) |
 //! | dt | bias added | F + s.step_weight, 12 | |
 //! | Delta | softplus, 14 bit comparison | 12, 22 | -70 to 50 |
 //! | A Delta | server's A at 18 bits; -16 where dt is at or above the server's threshold | 40, 22 | 17.1 |

@@ -32,8 +32,13 @@ use crate::{Ledger, MpcError, Party, Shared};
 
 /// An element-wise function on shares.
 pub trait Activation {
-    /// The ring of inputs and outputs.
+    /// The ring of inputs.
     fn ring(&self) -> Ring;
+
+    /// The ring of outputs: that of inputs, unless a form says otherwise.
+    fn result(&self) -> Ring {
+        self.ring()
+    }
 
     /// Writes the cost for `count` elements.
     fn declare(&self, count: usize, ledger: &mut Ledger) -> Result<(), MpcError>;

@@ -3,6 +3,10 @@
 //! One comparison step for all `K` thresholds on the truncate-reduced input, one opened tensor for all pieces, one
 //! truncation. The masked input rides on the first message of the comparison, so an activation takes
 //! `4 + ceil(log2 D)` rounds (6 for SiLU). Pieces may be quadratic: that costs correlations, no online byte.
+//!
+//! A table may have a small ring of its own (SiLU: 34 bits); [`Piecewise::into_ring`] then makes the last truncation lead into the ring
+//! of the stages at no more than the wider wrap's correlations. The sum's sign is known in the *table's* ring: `FixedPiecewise`
+//! refuses pieces that leave `|sum| < 2^(l-2) - 2^shift` there.
 
 use std::borrow::Cow;
 
@@ -20,17 +24,24 @@ use crate::{Ledger, MpcError, Party, Request, Shared, SharedBits};
 #[derive(Debug, Clone)]
 pub struct Piecewise<'a> {
     table: Cow<'a, FixedPiecewise>,
+    result: Ring,
 }
 
 impl<'a> Piecewise<'a> {
     /// From a fixed-point table.
     pub fn new(table: &'a FixedPiecewise) -> Self {
-        Self { table: Cow::Borrowed(table) }
+        Self { table: Cow::Borrowed(table), result: table.ring() }
     }
 
     /// From a table of its own.
     pub fn owned(table: FixedPiecewise) -> Piecewise<'static> {
-        Piecewise { table: Cow::Owned(table) }
+        let result = table.ring();
+        Piecewise { table: Cow::Owned(table), result }
+    }
+
+    /// Gives the result in another ring, which must hold it.
+    pub fn into_ring(self, ring: Ring) -> Self {
+        Self { result: ring, ..self }
     }
 
     /// The table.
@@ -45,8 +56,8 @@ impl<'a> Piecewise<'a> {
         let reduce = Convert::reduce(ring, t.cmp_bits(), t.cmp_shift(), count)?;
         let select = Select { ring, count, thresholds: t.thresholds().len(), degree: t.degree().max(1) };
         let truncate = match t.trunc_bits() {
-            0 => None,
-            shift => Some(Convert::truncate(ring, shift, count)?),
+            0 if self.result == ring => None,
+            shift => Some(Convert::new(ring, self.result, shift, count)?),
         };
         Ok((reduce, select, truncate))
     }
@@ -112,6 +123,10 @@ impl<'a> Piecewise<'a> {
 impl Activation for Piecewise<'_> {
     fn ring(&self) -> Ring {
         self.table.ring()
+    }
+
+    fn result(&self) -> Ring {
+        self.result
     }
 
     fn declare(&self, count: usize, ledger: &mut Ledger) -> Result<(), MpcError> {

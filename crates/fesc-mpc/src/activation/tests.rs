@@ -7,11 +7,11 @@ use fesc_approx::paper::PaperPlan;
 use fesc_approx::paper::even::{EvenResidual as EvenForm, Residual};
 use fesc_approx::paper::mmexp::MinimaxExp as ExpForm;
 use fesc_approx::paper::nerms::NeRms as NeRmsForm;
-use fesc_approx::{FixedPiecewise, exp, exp_square, rsqrt, silu, softplus};
+use fesc_approx::{FixedPiecewise, Plan, RING48, exp, exp_square, rsqrt, silu, softplus};
 use fesc_ring::Prg;
 
 use super::*;
-use crate::testing::on_shares;
+use crate::testing::{on_shares, ring};
 
 /// Runs the activation on all inputs and checks results and cost. `twin(x, carry)` is the plaintext twin.
 fn check(
@@ -53,9 +53,16 @@ fn spread(ring: Ring, frac: u32, lo: f64, hi: f64, count: usize) -> Vec<u64> {
 }
 
 fn check_table(table: &FixedPiecewise, inputs: &[u64]) {
-    check(&Piecewise::new(table), inputs, 2, &|x, carry| {
+    check_table_into(table, table.ring(), inputs);
+}
+
+/// The result in another ring: the same integers.
+fn check_table_into(table: &FixedPiecewise, ring: Ring, inputs: &[u64]) {
+    let act = Piecewise::new(table).into_ring(ring);
+    assert_eq!((act.ring(), act.result()), (table.ring(), ring));
+    check(&act, inputs, 2, &|x, carry| {
         let (j, c) = (carry(), carry());
-        table.eval_jitter(x, j, c)
+        ring.from_signed(table.ring().to_signed(table.eval_jitter(x, j, c)))
     });
 }
 
@@ -66,6 +73,27 @@ fn silu_ours() {
         check_table(table, &spread(table.ring(), table.in_frac(), -8.0, 8.0, 1000));
         check_table(table, &spread(table.ring(), table.in_frac(), lo, hi, 300));
     }
+}
+
+/// Into rings that are wider and narrower than the table's, with and without a truncation, to the ends of the range.
+#[test]
+fn results_in_another_ring() {
+    for table in [silu::preset().unwrap(), silu::preset_fine().unwrap()] {
+        let ((lo, hi), (pieces, taus)) = (table.input_range(), (table.pieces_int(), table.thresholds_int()));
+        let ends = [table.input_range_int().0, table.input_range_int().1].map(|v| table.ring().from_signed(v));
+        for (out_frac, rings) in [(16, [25, 33, 34, 48, 64]), (14, [25, 33, 34, 48, 64]), (25, [34, 35, 36, 48, 64])] {
+            let plan = Plan { out_frac, ..silu::PLAN };
+            let form = FixedPiecewise::from_integers(&plan, &taus, pieces.to_vec(), None).unwrap();
+            for bits in rings {
+                let mut inputs = spread(form.ring(), form.in_frac(), lo, hi, 150);
+                inputs.extend(ends);
+                check_table_into(&form, ring(bits), &inputs);
+            }
+        }
+    }
+    // Quadratic pieces, from the ring of the stages into a narrow one.
+    let table = softplus::preset().unwrap();
+    check_table_into(table, ring(30), &spread(table.ring(), table.in_frac(), -12.0, 8.0, 150));
 }
 
 #[test]
@@ -145,9 +173,8 @@ fn mmexp() {
 #[test]
 fn nerms() {
     for steps in 1..=3 {
-        let form =
-            NeRmsForm::calibrate(1.0 / 64.0, 4.0, 8, steps).unwrap().fixed(fesc_approx::RING48, 20, 8, 18).unwrap();
-        let inputs = spread(fesc_approx::RING48, 20, 1.0 / 64.0, 4.0, 60);
+        let form = NeRmsForm::calibrate(1.0 / 64.0, 4.0, 8, steps).unwrap().fixed(RING48, 20, 8, 18).unwrap();
+        let inputs = spread(RING48, 20, 1.0 / 64.0, 4.0, 60);
         check(&NeRms::new(form.clone()), &inputs, 3 * steps, &|x, carry| form.eval(x, carry));
     }
 }
@@ -157,8 +184,8 @@ fn silu_is_within_its_budget() {
     let (table, n) = (silu::preset().unwrap(), 1 << 20);
     assert_eq!(table.thresholds().len(), 5);
     let mut ledger = Ledger::new();
-    Piecewise::new(table).declare(n, &mut ledger).unwrap();
+    Piecewise::new(table).into_ring(RING48).declare(n, &mut ledger).unwrap();
     let bytes = ledger.cost().total_bytes() as f64 / n as f64;
-    assert!(bytes < 56.0, "{bytes} bytes online per element");
+    assert!(bytes < 51.0, "{bytes} bytes online per element");
     assert_eq!(ledger.cost().rounds, 6);
 }
