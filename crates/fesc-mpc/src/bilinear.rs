@@ -31,7 +31,7 @@ pub(crate) fn accumulate(ring: Ring, form: &Form, pairs: &[(&[u64], &[u64])], ou
     if out.is_empty() || form.sum() == 0 {
         return Ok(());
     }
-    if form.sum() == 1 && !form.has_square() {
+    if form.sum() == 1 && !form.left_is_lower() && !form.right_is_lower() {
         for &(left, right) in pairs {
             without_sum(ring, form, left, right, out);
         }

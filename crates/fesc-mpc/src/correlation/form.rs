@@ -198,6 +198,20 @@ impl Form {
         self.size(Class::Sum)
     }
 
+    /// Whether the left operand is a triangle that the product sees as a square.
+    pub fn left_is_lower(&self) -> bool {
+        self.is_lower(0)
+    }
+
+    /// Whether the right operand is.
+    pub fn right_is_lower(&self) -> bool {
+        self.is_lower(1)
+    }
+
+    fn is_lower(&self, operand: usize) -> bool {
+        self.classes.iter().flatten().any(|a| a.side[operand].is_some())
+    }
+
     /// Elements of the result.
     pub fn out_len(&self) -> usize {
         self.out_len
@@ -221,11 +235,6 @@ impl Form {
     /// The axes of the result, in its order.
     pub(crate) fn result(&self) -> &[Axis] {
         &self.result
-    }
-
-    /// Whether an operand is a triangle that the product sees as a square.
-    pub(crate) fn has_square(&self) -> bool {
-        self.classes.iter().flatten().any(|a| a.side != [None; 2])
     }
 
     /// If the result's entries are laid out as batch, left, right in this order.

@@ -63,20 +63,20 @@ impl<'a> Layout<'a> {
         Self { piece, places: &places[piece.product], scaled, ring }
     }
 
-    /// Slots in use; the others are zero.
-    fn used(&self) -> usize {
-        let s = &self.piece.split;
-        s.batch * s.left * s.right * s.sum
-    }
-
-    fn slot(&self, i: usize) -> Slot {
-        let s = &self.piece.split;
-        let (left, right, rest) = if self.piece.method == Method::Left {
-            (i % s.left, i / s.left % s.right, i / s.left / s.right)
-        } else {
-            (i / s.right % s.left, i % s.right, i / s.right / s.left)
-        };
-        Slot { batch: rest % s.batch, left, right, sum: rest / s.batch }
+    /// The slots in use, in order; those after them are zero.
+    fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
+        let split = self.piece.split;
+        let left_inner = self.piece.method == Method::Left;
+        let (outer, inner) = if left_inner { (split.right, split.left) } else { (split.left, split.right) };
+        let lines = (0..split.sum).flat_map(move |sum| (0..split.batch).map(move |batch| (sum, batch)));
+        lines.flat_map(move |(sum, batch)| {
+            (0..outer).flat_map(move |o| {
+                (0..inner).map(move |i| {
+                    let (left, right) = if left_inner { (i, o) } else { (o, i) };
+                    Slot { batch, left, right, sum }
+                })
+            })
+        })
     }
 
     fn batch(&self, task: &Task, slot: &Slot) -> Option<usize> {
@@ -95,14 +95,13 @@ impl<'a> Layout<'a> {
 
     /// For every run of `run` slots in use, which entry of an operand it has.
     pub(super) fn runs(&self, task: &Task, side: Side, run: usize) -> Vec<Option<Entry>> {
-        let entry = |r: usize| {
-            let slot = self.slot(r * run);
+        let entry = |slot: Slot| {
             let own = if side == Side::Left { slot.left } else { slot.right };
             // Scalars are the same for all of a row.
             let sum = if side == Side::Left && self.scaled.is_some() { 0 } else { slot.sum };
             self.batch(task, &slot).map(|batch| Entry { batch, own, sum })
         };
-        (0..self.used().div_ceil(run)).map(entry).collect()
+        self.slots().step_by(run).map(entry).collect()
     }
 
     /// The value of an entry in part `part` of the operand's own index and part `sum` of the sum; 0 where there is none.
@@ -136,8 +135,7 @@ impl<'a> Layout<'a> {
     pub(super) fn add(&self, task: &Task, (left, right): (usize, usize), share: &[u64], out: &mut [u64]) {
         let (split, index) = (&self.piece.split, &self.places.out);
         let doubled = u32::from(matches!(self.piece.method, Method::Square | Method::Shared));
-        for (i, &v) in share.iter().enumerate().take(self.used()) {
-            let slot = self.slot(i);
+        for (slot, &v) in self.slots().zip(share) {
             let (l, r) = (left * split.left + slot.left, right * split.right + slot.right);
             let Some(b) = self.batch(task, &slot).filter(|_| l < index.free.len() && r < index.sum.len()) else {
                 continue;
@@ -151,8 +149,7 @@ impl<'a> Layout<'a> {
     /// Adds a share of part `part` of the scaled rows to their result.
     pub(super) fn add_scaled(&self, task: &Task, part: usize, share: &[u64], out: &mut [u64]) {
         let (Some(scaled), Some(scale)) = (self.scaled, self.piece.scale) else { return };
-        for (i, &v) in share.iter().enumerate().take(self.used()) {
-            let slot = self.slot(i);
+        for (slot, &v) in self.slots().zip(share) {
             let column = part * self.piece.split.sum + slot.sum;
             let Some(b) = self.batch(task, &slot).filter(|_| column < self.places.right.sum.len()) else { continue };
             let (l, r) = if scale.scalars == Side::Left { (0, column) } else { (column, 0) };

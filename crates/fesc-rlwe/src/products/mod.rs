@@ -56,17 +56,15 @@ pub struct Rlwe {
 /// How a bundle is made: by slots, but for some products by scalars.
 struct Whole {
     plan: Plan,
-    places: Vec<Places>,
     scaled: Vec<Scaled>,
 }
 
 impl Whole {
     fn new(bundle: &Bundle, prices: &Prices) -> Result<Self, MpcError> {
         let mut plan = Plan::new(bundle, prices)?;
-        let places: Vec<Places> = plan.forms.iter().map(Places::new).collect();
-        let scaled = scalars::choose(bundle, &plan, &places, prices);
+        let scaled = scalars::choose(bundle, &plan, prices);
         scaled.iter().for_each(|s| plan.leave(s.product));
-        Ok(Self { plan, places, scaled })
+        Ok(Self { plan, scaled })
     }
 
     /// Bytes from P0 and from P1.
@@ -116,7 +114,8 @@ impl CrossTerms for Rlwe {
         bundle: &Bundle,
         masks: &mut [Vec<u64>],
     ) -> Result<Vec<Vec<u64>>, MpcError> {
-        let Whole { plan, places, scaled } = Whole::new(bundle, &self.prices)?;
+        let Whole { plan, scaled } = Whole::new(bundle, &self.prices)?;
+        let places: Vec<Places> = plan.forms.iter().map(Places::new).collect();
         if masks.len() != bundle.masks.len() {
             return Err(MpcError::Shape { what: "masks of a bundle", expected: bundle.masks.len(), got: masks.len() });
         }

@@ -43,13 +43,12 @@ pub(super) struct Scaled {
 }
 
 impl Scaled {
-    fn new(product: usize, form: &Form, places: &Places, vectors: Side) -> Option<Self> {
-        let (width, outputs) = match vectors {
-            Side::Right => (form.right(), form.left()),
-            Side::Left => (form.left(), form.right()),
+    fn new(product: usize, form: &Form, vectors: Side) -> Option<Self> {
+        let (width, outputs, lower) = match vectors {
+            Side::Right => (form.right(), form.left(), form.right_is_lower()),
+            Side::Left => (form.left(), form.right(), form.left_is_lower()),
         };
-        if width < LEAST || outputs < 2 || !(1..=MAX_SUMMANDS).contains(&form.sum()) || places.side(vectors).is_lower()
-        {
+        if width < LEAST || outputs < 2 || !(1..=MAX_SUMMANDS).contains(&form.sum()) || lower {
             return None;
         }
         let layout = coefficients::Layout::new(form.sum(), width, outputs);
@@ -83,12 +82,12 @@ impl Scaled {
 }
 
 /// The products that are cheaper here than in the plan.
-pub(super) fn choose(bundle: &Bundle, plan: &Plan, places: &[Places], prices: &Prices) -> Vec<Scaled> {
+pub(super) fn choose(bundle: &Bundle, plan: &Plan, prices: &Prices) -> Vec<Scaled> {
     let mut taken = vec![false; bundle.masks.len()];
     let mut chosen = Vec::new();
     for (i, _) in bundle.products.iter().enumerate().filter(|(_, p)| p.left != p.right) {
         let sides = [Side::Right, Side::Left].into_iter();
-        let ways = sides.filter_map(|side| Scaled::new(i, &plan.forms[i], &places[i], side));
+        let ways = sides.filter_map(|side| Scaled::new(i, &plan.forms[i], side));
         let best = ways.filter(|s| !taken[s.mask(bundle)]).min_by_key(Scaled::bytes);
         if let Some(best) = best.filter(|s| plan.bytes_of(i, prices).is_some_and(|slots| 2 * s.bytes() < slots)) {
             taken[best.mask(bundle)] = true;
