@@ -25,16 +25,11 @@ pub fn run(args: &ClassifyArgs, format: Format) -> Result<()> {
     if let Some(explained) = private::explain(args) {
         return explained;
     }
-<<<<<<< HEAD
     if args.plain {
         plain(args, &read(&args.file)?, format)
     } else {
         private::classify(args, || read(&args.file), format)
     }
-=======
-    let text = read(&args.file)?;
-    if args.plain { plain(args, &text, format) } else { private::classify(args, &text, format) }
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
 }
 
 /// In the clear; prints the class and all probabilities.

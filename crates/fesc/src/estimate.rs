@@ -21,10 +21,6 @@ use fesc_ring::Prg;
 use crate::bench::infer::{StageTime, Task, measure};
 use crate::classifier::TwinFiles;
 use crate::cli::{self, EstimateArgs, LinkArgs, Provider, RevealArg};
-<<<<<<< HEAD
-=======
-use crate::exit::Refusal;
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
 use crate::parties::child::os_random;
 use crate::progress::Progress;
 use crate::report::{Format, Report, Row};
@@ -35,12 +31,9 @@ const SAMPLE: usize = 256;
 /// Rows of the table in the measured run; the table's size changes the set-up only.
 const SAMPLE_VOCAB: usize = 512;
 
-<<<<<<< HEAD
 /// Classes of a random model.
 const CLASSES: usize = 13;
 
-=======
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
 /// What both parties hold besides data: program, engine tables, buffers.
 const BASE_MEMORY: u64 = 200 << 20;
 
@@ -106,7 +99,6 @@ fn outline(args: &EstimateArgs) -> Result<(String, Outline)> {
     };
     let task = Task::new(shape, args.layers.map(|l| l as usize), SAMPLE, args.provider)?;
     let config = crate::bench::infer::config(&task)?;
-<<<<<<< HEAD
     Ok((shape.clone(), random_outline(&config, config.shape().layers)?))
 }
 
@@ -125,17 +117,6 @@ fn random_outline(config: &Config, layers: usize) -> Result<Outline> {
 /// One layer of a model, as the measured run has it.
 fn sample_config(outline: &Outline) -> Result<Config> {
     Ok(Config::new(Shape { layers: 1, vocab: SAMPLE_VOCAB, ..*outline.shape() })?)
-=======
-    // Scales come from one layer: they change shifts, not bytes.
-    let one = Config::new(Shape { layers: 1, vocab: SAMPLE_VOCAB, ..*config.shape() })?;
-    let mut prg = Prg::from_seed(task.seed);
-    let model = Model::new(one.clone(), Weights::random(&one, Some(13), &mut prg))?;
-    let document: Vec<u32> = (0..64).map(|_| (prg.next_u64() % SAMPLE_VOCAB as u64) as u32).collect();
-    let mut calibration = Calibration::collect(&model, [document])?;
-    let layer = calibration.layers.first().cloned().context("a calibrated layer")?;
-    calibration.layers = vec![layer; config.shape().layers];
-    Ok((shape.clone(), Outline::new(&config, &calibration, Preset::FAST)?.with_classes(13)?))
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
 }
 
 /// What correlations cost.
@@ -222,7 +203,6 @@ struct Times {
 
 impl Times {
     fn measure(outline: &Outline, args: &EstimateArgs, declared: &Declared, progress: &Progress) -> Result<Self> {
-<<<<<<< HEAD
         let small = sample_config(outline)?;
         let mut task = Task::new("tiny", Some(1), SAMPLE, args.provider)?;
         task.shape = small.to_json("float32")?;
@@ -230,18 +210,6 @@ impl Times {
         let link = LinkArgs { net: Profile::NONE, tls: false, threads: args.threads, timeout };
         let ran = measure(&link, &task, progress)?;
         let small = Flow::new(&random_outline(&small, 1)?, SAMPLE, Reveal::Label)?;
-=======
-        let Some(shape) = Config::NAMES.into_iter().find(|n| named(n, outline.shape())) else {
-            let text = "times are measured for named shapes; this model has none of them: take --no-time";
-            return Err(Refusal::Usage(text.into()).into());
-        };
-        let mut task = Task::new(shape, Some(1), SAMPLE, args.provider)?;
-        task.vocab = Some(SAMPLE_VOCAB);
-        let timeout = Duration::from_secs(300);
-        let link = LinkArgs { net: Profile::NONE, tls: false, threads: args.threads, timeout };
-        let ran = measure(&link, &task, progress)?;
-        let small = Flow::new(&sample_outline(outline)?, SAMPLE, Reveal::Label)?;
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
         let prices = match args.provider {
             Provider::TwoParty => Prices::TwoParty(Box::new(price_list()?)),
             Provider::Dealer => Prices::Dealer,
@@ -272,27 +240,6 @@ fn network(net: Profile, bytes: u64, rounds: u64) -> f64 {
     wire + rounds as f64 * net.rtt.as_secs_f64() / 2.0
 }
 
-<<<<<<< HEAD
-=======
-fn named(name: &str, shape: &Shape) -> bool {
-    Config::named(name).is_some_and(|c| {
-        let n = c.shape();
-        (n.d_model, n.heads, n.head_dim, n.state, n.groups)
-            == (shape.d_model, shape.heads, shape.head_dim, shape.state, shape.groups)
-    })
-}
-
-/// One layer of an outline, as the measured run has it.
-fn sample_outline(outline: &Outline) -> Result<Outline> {
-    let shape = Shape { layers: 1, vocab: SAMPLE_VOCAB, ..*outline.shape() };
-    let config = Config::new(shape)?;
-    let mut prg = Prg::from_seed([1; 16]);
-    let model = Model::new(config.clone(), Weights::random(&config, Some(13), &mut prg))?;
-    let document: Vec<u32> = (0..64).map(|_| (prg.next_u64() % SAMPLE_VOCAB as u64) as u32).collect();
-    Ok(Outline::new(&config, &Calibration::collect(&model, [document])?, Preset::FAST)?.with_classes(13)?)
-}
-
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
 /// The server's weights and hint secrets, in bytes of memory.
 fn weights_bytes(outline: &Outline) -> u64 {
     let s = outline.shape();
@@ -312,10 +259,6 @@ fn memory(flow: &Flow, declared: &Declared, model: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-<<<<<<< HEAD
-=======
-    #![allow(clippy::unwrap_used)]
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
     use super::*;
 
     #[test]
@@ -324,14 +267,4 @@ mod tests {
         let slow = Profile::new(8_000_000, Duration::from_millis(100));
         assert!((network(slow, 2_000_000, 10) - (1.0 + 0.5)).abs() < 1e-9);
     }
-<<<<<<< HEAD
-=======
-
-    #[test]
-    fn shapes_are_recognised_whatever_their_layers() {
-        let mut shape = *Config::named("base").unwrap().shape();
-        shape.layers = 3;
-        assert!(named("base", &shape) && !named("small", &shape));
-    }
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
 }

@@ -17,20 +17,12 @@ use crate::exit::Refusal;
 use crate::parties::child::os_random;
 use crate::report::{Format, Report, Row};
 
-<<<<<<< HEAD
 /// Classifies a text on a server. The text is read when the command line makes sense, and before anybody is called.
 pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: Format) -> Result<()> {
     let private = &args.private;
     let dial = line::server(&private.connect)?;
     let choice = choice(args)?;
     let text = text()?;
-=======
-/// Classifies a text on a server.
-pub fn run(args: &ClassifyArgs, text: &str, format: Format) -> Result<()> {
-    let private = &args.private;
-    let dial = line::server(&private.connect)?;
-    let choice = choice(args)?;
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
     let check = private.verify.then(|| verify::Check::load(&args.model)).transpose()?;
     let cache = line::cache(&private.connect)?;
     let mut prg = os_random()?;
@@ -44,11 +36,7 @@ pub fn run(args: &ClassifyArgs, text: &str, format: Format) -> Result<()> {
     let tokenizer = known.tokenizer.as_deref().context("this model reads no text: the server gave no tokenizer")?;
     let tokenizer = Tokenizer::from_json(tokenizer)?;
     tokenizer.check(known.outline.shape().vocab)?;
-<<<<<<< HEAD
     let encoded = tokenizer.encode(&text, args.length.map_or(MAX_BUCKET, |l| l as usize))?;
-=======
-    let encoded = tokenizer.encode(text, args.length.map_or(MAX_BUCKET, |l| l as usize))?;
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
     let finished =
         visit.classify(&encoded.ids, private.reveal.into(), &choice, private.verify, &mut prg, &mut shown)?;
     drop(shown);

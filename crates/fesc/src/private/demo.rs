@@ -161,13 +161,8 @@ Two processes of this program, TLS 1.3 between them, no third party.
           online {:.1} s; making correlations {:.1} s beside it; set-up {:.1} s
   bytes   online {:.1} MB in {} rounds; correlations {:.1} MB; set-up {:.1} MB (the model's public part, kept by the client)
 
-<<<<<<< HEAD
   The client learned the label, and the model's outline: shapes, scales, forms.
   The server learned that a document of at most {} tokens came now; not the label, nor any word.
-=======
-  The client learned {}.
-  The server learned {}: here {} tokens.
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
   `fesc demo --explain-trust` says whom each side trusts.",
         word(server, "model"),
         word(server, "listening"),
@@ -182,11 +177,6 @@ Two processes of this program, TLS 1.3 between them, no third party.
         number("rounds"),
         megabytes("offline_bytes"),
         megabytes("setup_bytes"),
-<<<<<<< HEAD
-=======
-        trust::CLIENT_LEARNS,
-        trust::SERVER_LEARNS,
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
         number("bucket"),
     ))
 }

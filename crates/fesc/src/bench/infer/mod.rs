@@ -28,11 +28,7 @@ const CHECKED: usize = 1 << 20;
 /// What is to be computed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Task {
-<<<<<<< HEAD
     /// Name of the shape, or a config as JSON.
-=======
-    /// Name of the shape.
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
     pub shape: String,
     /// Layers.
     pub layers: usize,

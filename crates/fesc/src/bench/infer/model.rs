@@ -15,14 +15,10 @@ const CALIBRATION: usize = 256;
 
 /// The config of a task.
 pub fn config(task: &Task) -> Result<Config> {
-<<<<<<< HEAD
     let named = match Config::named(&task.shape) {
         Some(named) => named,
         None => Config::from_json(&task.shape).context("neither the name of a shape nor a config")?,
     };
-=======
-    let named = Config::named(&task.shape).context("no such shape")?;
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
     let vocab = task.vocab.unwrap_or(named.shape().vocab);
     Ok(Config::new(Shape { layers: task.layers, vocab, ..*named.shape() })?)
 }

@@ -5,23 +5,14 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use fesc_infer::session::download::{Download, Upload};
 use fesc_infer::session::public::{Hosted, Known};
-<<<<<<< HEAD
 use fesc_infer::session::source::{self, Clock, Timed};
 use fesc_infer::session::{Hex32, phase};
 use fesc_infer::{Flow, Fresh, Pad, Pads, Reveal, ServerSetup, run_client_with, run_server};
-=======
-use fesc_infer::session::source::{self, Timed};
-use fesc_infer::session::{Hex32, phase};
-use fesc_infer::{Answer, Flow, Reveal, ServerSetup, run_client, run_server};
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
 use fesc_model::twin::Rounding;
 use fesc_mpc::provider::{Correlations, Dealer};
 use fesc_mpc::{Party, Role, Shared};
 use fesc_net::{Channel, Stats};
-<<<<<<< HEAD
 use fesc_rlwe::linear::Prepared;
-=======
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -99,25 +90,16 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
     match &half {
         Half::Client(known) => {
             let ids = model::document(task)?;
-<<<<<<< HEAD
             let mut pads = Counted { inner: Fresh::new(&known.setup, prg.fork()), clock: clock.clone() };
             let (flow, setup) = (&flow, &known.setup);
             let answer = run_client_with(&mut party, flow, setup, &ids, &mut prg, &mut pads, &mut watch)?;
             ensure!(answer.class() < outline.classes(), "an answer that is no class");
-=======
-            let answer = run_client(&mut party, &flow, &known.setup, &ids, &mut prg, &mut watch)?;
-            ensure!(class(&answer) < outline.classes(), "an answer that is no class");
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
         }
         Half::Server(hosted) => run_server(&mut party, &flow, &hosted.setup, &mut watch)?,
     }
     let run_s = start.elapsed().as_secs_f64();
     let mut stages = watch.finish();
-<<<<<<< HEAD
     let offline_s = clock.seconds();
-=======
-    let offline_s = clock.seconds() + watch.blocks;
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
     let stats = party.channel().stats().clone();
     let declared_stages = declared(&flow)?;
     for part in &declared_stages {
@@ -151,7 +133,6 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
     })?)
 }
 
-<<<<<<< HEAD
 /// Blocks of the linear layers do not depend on the document: their time is no stage's.
 struct Counted<'a> {
     inner: Fresh<'a>,
@@ -169,10 +150,6 @@ impl Pads for Counted<'_> {
     fn seconds(&self) -> f64 {
         self.inner.seconds()
     }
-=======
-fn class(answer: &Answer) -> usize {
-    answer.class()
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
 }
 
 /// Bytes between a party and the dealer for a whole run.

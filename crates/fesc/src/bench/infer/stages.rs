@@ -14,11 +14,7 @@ pub struct StageTime {
     pub stage: String,
     /// Seconds of the protocol.
     pub online_s: f64,
-<<<<<<< HEAD
     /// Seconds of making correlations, and the client's blocks of the linear layers.
-=======
-    /// Seconds of waiting for correlations.
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
     pub offline_s: f64,
     /// Both directions, as declared.
     pub online_bytes: u64,
@@ -51,11 +47,6 @@ pub struct Stopwatch {
     clock: Clock,
     all: Vec<StageTime>,
     now: Option<(&'static str, Instant, f64)>,
-<<<<<<< HEAD
-=======
-    /// Seconds of preparing blocks of the linear layers.
-    pub blocks: f64,
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
     /// Shares of the residual stream, if they are kept.
     pub kept: Option<Vec<(usize, Shared)>>,
 }
@@ -63,11 +54,7 @@ pub struct Stopwatch {
 impl Stopwatch {
     /// `clock` is that of the party's source.
     pub fn new(clock: Clock, keep: bool) -> Self {
-<<<<<<< HEAD
         Self { clock, all: Vec::new(), now: None, kept: keep.then(Vec::new) }
-=======
-        Self { clock, all: Vec::new(), now: None, blocks: 0.0, kept: keep.then(Vec::new) }
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
     }
 
     fn lap(&mut self) {
@@ -97,13 +84,6 @@ impl Watch for Stopwatch {
             kept.push((layer, Shared::new(share.ring(), share.values().to_vec())));
         }
     }
-<<<<<<< HEAD
-=======
-
-    fn offline(&mut self, seconds: f64) {
-        self.blocks = seconds;
-    }
->>>>>>> 2790d37da48395ed63c917b3acfcd8323c68f247
 }
 
 /// Two parties' times of the same stages: the slower one's.
