@@ -10,7 +10,7 @@
 //! | AND triple, any width | 1 each way | 0 |
 //! | bit product mod `2^s` | 1 | s |
 //! | daBit mod `2^l` | 1 | l - 1, at least 1 |
-//! | selection, per bit, degree d | 1 each way | (l - 1) + 2 d l |
+//! | selection by K bits, degree d | K each way | K (l - 1) + 2 (K d - 1) l, and at d = 2 a product |
 //! | product of two private numbers (Gilboa) | l | l + l (l + 1) / 2 per element of the vector |
 //!
 //! Products by Gilboa are the plain way; where they are many, a generator of [`CrossTerms`] over RLWE is cheaper

@@ -9,9 +9,17 @@ fn make(role: Role, channel: &mut Channel, kind: CotKind) -> TwoParty {
     TwoParty::setup(role, channel, kind, Prg::from_seed([role.index() as u8 + 90; 16])).unwrap()
 }
 
+/// Selections of one bit (P1 corrects nothing), of one chunk, of several, and of more than a window of them.
+fn selections() -> Vec<Request> {
+    let shapes = [(1, 5, 1, 1), (34, 300, 1, 1), (48, 9000, 3, 1), (48, 130, 2, 2), (20, 70, 1, 2), (6, 4200, 64, 2)];
+    let select = |(bits, count, thresholds, degree)| Select { ring: ring(bits), count, thresholds, degree };
+    shapes.map(|shape| Request::Select(select(shape))).to_vec()
+}
+
 #[test]
 fn all_kinds_fit_together() {
     let mut requests = sample_requests();
+    requests.extend(selections());
     // Degenerate shapes and several chunks.
     requests.extend([
         Request::Bundle(Bundle::squares(ring(1), 3)),
@@ -19,9 +27,6 @@ fn all_kinds_fit_together() {
         Request::Bundle(Bundle::matmul(ring(20), 1, 2, 0, 3)),
         Request::Bundle(Bundle::matmul(ring(20), 1, 2, 3, 0)),
         Request::Bundle(Bundle::squares(ring(8), 5000)),
-        Request::Select(Select { ring: ring(1), count: 5, thresholds: 1, degree: 1 }),
-        Request::Select(Select { ring: ring(48), count: 9000, thresholds: 3, degree: 1 }),
-        Request::Select(Select { ring: ring(48), count: 130, thresholds: 2, degree: 2 }),
         Request::DaBits(DaBits { ring: ring(1), words: 1 }),
         Request::DaBits(DaBits { ring: ring(64), words: 300 }),
         Request::Leaves(Leaves { sender: Role::P0, count: 20_000, planes: 128 }),
@@ -88,8 +93,24 @@ fn declared_bytes_are_the_counted_ones() {
     check_declared(|source| source);
 }
 
+/// Bits of corrections per element of a selection, and who sends them: no correction of `r` for the first bit.
+#[test]
+fn the_mask_of_a_selection_is_not_sent() {
+    let bytes = |bits, thresholds, degree| {
+        let shape = Select { ring: ring(bits), count: 64, thresholds, degree };
+        corrections(&Request::Select(shape))
+    };
+    let header = fesc_net::HEADER_BYTES as u64;
+    // P1's transfers of a single bit define its mask; P0's still carry the daBit.
+    assert_eq!(bytes(48, 1, 1), (8 * 47 + header, 0));
+    assert_eq!(bytes(34, 5, 1), (8 * (5 * 33 + 4 * 34) + header, 8 * 4 * 34 + header));
+    // Degree 2: squares for every bit, and one product of 48-bit numbers.
+    assert_eq!(bytes(48, 3, 2), (8 * (3 * 47 + 5 * 48 + 48) + 2 * header, 8 * (5 * 48 + 48 * 49 / 2) + 2 * header));
+}
+
 fn check_declared(with: impl Fn(TwoParty) -> TwoParty + Sync) {
-    let requests = sample_requests();
+    let mut requests = sample_requests();
+    requests.extend(selections());
     let (mut c0, mut c1) = Channel::memory_pair();
     let run = |role: Role, channel: &mut Channel| {
         let mut source = with(make(role, channel, CotKind::Silent));
