@@ -35,7 +35,7 @@ fn on(
 ) -> Operation {
     let n = x.values.len();
     let form = std::rc::Rc::new(form);
-    let (declared, ring) = (form.clone(), form.ring());
+    let (declared, ring) = (form.clone(), form.result());
     Operation {
         elements: n,
         declare: Box::new(move |l| declared.declare(n, l)),
@@ -60,7 +60,8 @@ fn piecewise(
     f: fn(f64) -> f64,
 ) -> Operation {
     let x = inputs.reals(table.ring(), table.in_frac(), range, n);
-    on(Piecewise::new(table), table.out_frac(), x, f, absolute)
+    // SiLU works in a smaller ring; its result goes back to the ring of the tensors.
+    on(Piecewise::new(table).into_ring(RING48), table.out_frac(), x, f, absolute)
 }
 
 pub fn silu(inputs: &mut Inputs, n: usize) -> Result<Operation> {
