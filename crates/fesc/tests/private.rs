@@ -148,7 +148,7 @@ fn each_refusal_has_its_own_words_and_code() {
     assert!(called(&["--pin", &"00".repeat(32)], 5).contains("fingerprint"));
     assert!(called(&[], 2).contains("--pin"));
     assert!(called(&["--insecure-plaintext", "--timeout", "5"], 3).contains("peer"));
-    assert!(fs::read_dir(&cache).is_err(), "nothing was downloaded from a server that was refused");
+    assert!(fs::read_dir(&cache).unwrap().next().is_none(), "nothing was downloaded from a server that was refused");
 
     let said = place.refused(&server, &text, 5, &["--expect", &"ab".repeat(32)]);
     assert!(said.contains("another model"), "{said}");
