@@ -18,12 +18,14 @@ pub struct SlotParams {
 }
 
 impl SlotParams {
-    /// `N = 16384`, three plaintext primes of 47 bits, one kept prime of 50, three dropped ones of 49: `log2 q = 338` of at most 430.
+    /// `N = 16384`, three plaintext primes of 47 bits, one kept prime of 50, three dropped ones of 48: `log2 q = 335` of at most 430.
+    ///
+    /// Fewer bits: the plaintext primes take values of 48 bits only from 47 bits on, and a smaller `D` lets the noise of sums through (module docs).
     ///
     /// # Errors
     /// None with these constants.
     pub fn standard() -> Result<Self> {
-        Self::new(16384, 47, 50, 49)
+        Self::new(16384, 47, 50, 48)
     }
 
     /// A set with the largest primes of the given bits: three of the plaintext, one that a response keeps, three that it drops.
