@@ -4,6 +4,9 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
 use common::*;
 use fesc_infer::{Flow, Reveal, ServerSetup, Unwatched, run_client, run_server};
 use fesc_model::Shape;
@@ -37,6 +40,35 @@ fn the_answer_is_the_twins() {
         server.join().unwrap().unwrap();
         answer.unwrap()
     });
+    let outcome = setup.twin().classify(&ids, &mut Rounding::nearest()).unwrap();
+    assert_eq!(answer.class(), outcome.class, "{:?}", outcome.logits);
+}
+
+/// Long enough for both RLWE engines: the masks of chunk states that one of them chooses go through the whole scan, and layers are the twin's.
+#[test]
+fn layers_are_the_twins_with_masks_that_the_generator_chose() {
+    let wide = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 64, state: 16, groups: 1, norm_groups: 1, ..shape() };
+    let tokens = 300;
+    let setup = ServerSetup::new(twin(wide, tokens, 6), [7; 32]).unwrap();
+    let flow = Flow::new(setup.outline().unwrap(), tokens, Reveal::Label).unwrap();
+    let ids = document(tokens, 6);
+    let (c0, c1) = Channel::memory_pair();
+    let (mut seen, mut other) = (Streams::default(), Streams::default());
+    let heard: Arc<Mutex<BTreeMap<u16, usize>>> = Arc::default();
+    let answer = std::thread::scope(|scope| {
+        let server = scope.spawn(|| run_server(&mut party(Role::P1, c1), &flow, &setup, &mut other));
+        let (mut client, notes) = (party(Role::P0, c0), Arc::clone(&heard));
+        client.channel().set_tap(Box::new(move |tag, _| *notes.lock().unwrap().entry(tag.0).or_default() += 1));
+        let mut prg = Prg::from_seed([3; 16]);
+        let answer = run_client(&mut client, &flow, setup.client_setup(), &ids, &mut prg, &mut seen);
+        server.join().unwrap().unwrap();
+        answer.unwrap()
+    });
+    for (tag, what) in [(0x0421, "uploads of slots"), (0x0424, "uploads of vectors")] {
+        assert!(heard.lock().unwrap().contains_key(&tag), "{what}");
+    }
+    let streams: Vec<_> = seen.shares.iter().zip(&other.shares).map(|(a, b)| join(a, b)).collect();
+    check_layers(setup.twin(), &streams);
     let outcome = setup.twin().classify(&ids, &mut Rounding::nearest()).unwrap();
     assert_eq!(answer.class(), outcome.class, "{:?}", outcome.logits);
 }

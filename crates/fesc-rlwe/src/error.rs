@@ -89,6 +89,14 @@ pub enum RlweError {
         /// The bound's exponent.
         bits: u32,
     },
+    /// A sum whose noise would reach the second place.
+    #[error("a sum of {summands} products: its result is off by one at most up to {most}; add results of fewer")]
+    Summands {
+        /// Products to be added.
+        summands: usize,
+        /// Most of them.
+        most: usize,
+    },
     /// A run length that does not divide the slots.
     #[error("runs of {run} slots: a power of two from 1 to {degree} is needed")]
     Run {

@@ -8,11 +8,11 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 use super::holder::{answer_mask, answers, key_mask, split};
 use super::sample::{errors, fresh_seed, small, uniform};
 use super::{
-    ANSWER_DELTA, DEGREE, GIVEN_BYTES, KEY_BYTES, LOG_ANSWER, LOG_Q, Piece, RANDOM_BYTES, RESPONSE_BYTES,
+    ANSWER_DELTA, DEGREE, GIVEN_BYTES, KEY_BYTES, LOG_ANSWER, LOG_Q, MAX_SUMMANDS, Piece, RANDOM_BYTES, RESPONSE_BYTES,
     RESPONSE_DROP, UPLOAD_DROP, messages,
 };
 use crate::error::length;
-use crate::{Result, params};
+use crate::{Result, RlweError, params};
 
 /// Works on ciphertexts of a key holder, whose public key it has.
 pub struct Evaluator {
@@ -88,6 +88,9 @@ impl Evaluator {
         outputs: usize,
     ) -> Result<Vec<Sum>> {
         let (block, width, per) = (piece.block, piece.width, piece.per_cipher());
+        if vectors > MAX_SUMMANDS {
+            return Err(RlweError::Summands { summands: vectors, most: MAX_SUMMANDS });
+        }
         length("ciphertexts of the vectors", vectors.div_ceil(per), ciphers.len())?;
         length("scalars", outputs.saturating_mul(vectors), scalars.len())?;
         let ring = messages()?;

@@ -4,6 +4,7 @@
 
 use fesc_ring::Prg;
 use rayon::prelude::*;
+use zeroize::Zeroizing;
 
 use super::{Evaluator, KeyHolder, Layout, Piece, RANDOM_BYTES, RESPONSE_BYTES};
 use crate::error::length;
@@ -28,6 +29,7 @@ impl KeyHolder {
             let mut rows = values.chunks_exact_mut(layout.width());
             for cipher in ciphers {
                 let (part, messages) = cipher?;
+                let messages = Zeroizing::new(messages);
                 bytes.extend_from_slice(&part);
                 // Blocks first: a ciphertext that has no more must not take a row with it.
                 for (block, row) in messages.chunks_exact(piece.block).zip(&mut rows) {
@@ -49,7 +51,7 @@ impl KeyHolder {
         for (piece, responses) in layout.pieces().iter().zip(all) {
             let work = out.par_chunks_exact_mut(layout.width()).zip(responses.par_chunks_exact(RESPONSE_BYTES));
             work.try_for_each(|(row, response)| {
-                row[piece.columns()].copy_from_slice(&self.open(response, piece.width)?);
+                row[piece.columns()].copy_from_slice(&Zeroizing::new(self.open(response, piece.width)?));
                 Ok::<_, RlweError>(())
             })?;
         }
@@ -81,7 +83,7 @@ impl Evaluator {
                 out.chunks_exact_mut(layout.width()).zip(self.answer_piece(layout, piece, part, scalars, prg)?)
             {
                 bytes.extend_from_slice(&response);
-                row[piece.columns()].copy_from_slice(&share);
+                row[piece.columns()].copy_from_slice(&Zeroizing::new(share));
             }
         }
         Ok((bytes, out))

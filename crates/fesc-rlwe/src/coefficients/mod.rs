@@ -35,9 +35,9 @@
 //!          + (1/12 + (2N/3) / 12 + 2 sigma^2 (2N/3) + (2N/3) 2^16 / 12) / 2^32              rounding to q', zero encryption, d1's last bits
 //! ```
 //!
-//! for uniform scalars ([`noise`]): deviation 0.064 at `k = 16`, 0.093 at `k = 128`, 0.41 at `k = 4094`. The two floors see a uniform `R`, so a noise `x` makes the sum of the
+//! for uniform scalars ([`noise`]): deviation 0.064 at `k = 16`, 0.093 at `k = 128`, 0.155 at [`MAX_SUMMANDS`]. The two floors see a uniform `R`, so a noise `x` makes the sum of the
 //! shares wrong by one with probability `|x|`, in the direction of `x`, unbiased: 5 % and 7 % of the results at `k = 16` and `128`. An error of two needs `|x| > 1`,
-//! 10 deviations at `k = 128`. **So results are exact or off by one in the last place.** In a triple for a product that is truncated next, that is harmless; where
+//! 10 deviations at `k = 128`, 6.4 at `MAX_SUMMANDS` (at the kernel's limit, `k = 4094`, it would be 2.4 deviations and one result in 500). **So results are exact or off by one in the last place.** In a triple for a product that is truncated next, that is harmless; where
 //! the last place counts, use [`crate::slots`].
 //!
 //! # Views
@@ -68,7 +68,6 @@ pub use layout::{Layout, Piece};
 
 use fesc_ring::Ring;
 use fesc_ring::sample::gaussian::SIGMA;
-use fesc_ring::wide::MAX_TERMS;
 
 use crate::Result;
 
@@ -82,8 +81,8 @@ pub const MESSAGE_BITS: u32 = 48;
 pub const UPLOAD_DROP: u32 = 4;
 /// Low bits of `d1` that are not sent.
 pub const RESPONSE_DROP: u32 = 8;
-/// Most summands.
-pub const MAX_SUMMANDS: usize = MAX_TERMS;
+/// Most summands: as many as leave results off by one at most, with 6.4 deviations of the noise to an error of two.
+pub const MAX_SUMMANDS: usize = 512;
 
 /// Bits of `q'`.
 const LOG_ANSWER: u32 = 64;
@@ -102,6 +101,7 @@ pub const GIVEN_BYTES: usize = SEED_BYTES + DEGREE * ((LOG_Q - UPLOAD_DROP) as u
 /// Bytes of an answer.
 pub const RESPONSE_BYTES: usize = SEED_BYTES + DEGREE * ((LOG_ANSWER - RESPONSE_DROP) as usize) / 8;
 
+const _: () = assert!(MAX_SUMMANDS <= fesc_ring::wide::MAX_TERMS);
 // The words of the kernel: an upload of random messages has one.
 const _: () = assert!(2 * fesc_ring::wide::WORD_BITS == LOG_Q && fesc_ring::wide::WORD_BITS == DELTA - UPLOAD_DROP);
 

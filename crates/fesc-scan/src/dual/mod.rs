@@ -21,7 +21,8 @@
 //! chunk is padded with zeros; fewer tokens than a chunk are one chunk of that many. One chunk alone
 //! has no states.
 //!
-//! Every integer is one that the twin may give: an exact product, then the floor or the ceiling of a quotient. What is public (a factor that is exp(0), the
+//! Every integer is one that the twin may give: an exact product, then the floor or the ceiling of a quotient. (Where correlations of chunk states, H and
+//! C H come from `fesc_rlwe`'s coefficients engine, these three products may be off by two in the last place, before they are rounded.) What is public (a factor that is exp(0), the
 //! diagonal of the decay matrix) enters as a constant.
 //!
 //! Cost: [`Dual::steps`]. What the parties see: tensors under masks that are used once, and the messages of the truncations and exps.
