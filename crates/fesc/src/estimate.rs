@@ -1,8 +1,9 @@
 //! `fesc estimate`: what a run will cost, before anything runs.
 //!
 //! Bytes and rounds are sums of declarations: [`Flow::costs`] online, the generators' own declarations offline. Times are a model:
-//! a small run of the same shape (one layer, [`SAMPLE`] tokens) is measured on this machine, both parties on it, and each stage's
-//! time is scaled by its bytes; then the network's part is added, `rounds rtt / 2 + bytes / bandwidth` a direction. Memory is a
+//! two small runs of the same shape (one layer, [`SAMPLES`] tokens) are measured on this machine, both parties on it, and each stage
+//! gets a line through them, `seconds = fixed + rate bytes`, for each of its calls; then the network's part is added,
+//! `rounds rtt / 2 + bytes / bandwidth` a direction. Memory is a
 //! model too: what each side holds of the public part, the residual stream, and the largest correlations of a stage.
 
 use std::time::Duration;
@@ -25,8 +26,8 @@ use crate::parties::child::os_random;
 use crate::progress::Progress;
 use crate::report::{Format, Report, Row};
 
-/// Tokens of the measured run: two chunks, so that every part of the scan is in it.
-const SAMPLE: usize = 256;
+/// Tokens of the measured runs: at least two chunks, so that every part of the scan is in them.
+const SAMPLES: [usize; 2] = [256, 768];
 
 /// Rows of the table in the measured run; the table's size changes the set-up only.
 const SAMPLE_VOCAB: usize = 512;
@@ -43,12 +44,8 @@ pub fn run(args: &EstimateArgs, format: Format) -> Result<()> {
     let (name, outline) = outline(args)?;
     let reveal = if args.reveal == RevealArg::Logits { Reveal::Logits } else { Reveal::Label };
     let flow = Flow::new(&outline, args.length as usize, reveal)?;
-    let prices = match args.provider {
-        Provider::TwoParty => Prices::TwoParty(Box::new(price_list()?)),
-        Provider::Dealer => Prices::Dealer,
-    };
-    let declared = Declared::new(&flow, &prices)?;
-    progress.say("measuring a small run of this shape");
+    let declared = Declared::new(&flow, &Prices::new(args.provider)?)?;
+    progress.say("measuring two small runs of this shape");
     let times = if args.no_time { None } else { Some(Times::measure(&outline, args, &declared, &progress)?) };
     drop(progress);
     let public = ClientSetup::bytes(&outline, Embedding::Encrypted)?;
@@ -71,9 +68,7 @@ pub fn run(args: &EstimateArgs, format: Format) -> Result<()> {
             .with("rounds", rounds)
             .with("memory_bytes_client", memory(&flow, &declared, public * 8 / 6))
             .with("memory_bytes_server", memory(&flow, &declared, weights_bytes(&outline)))
-            .detail("sample_tokens", SAMPLE)
-            .detail("sample_online_s", times.as_ref().map(|t| t.sample_online_s))
-            .detail("sample_offline_s", times.as_ref().map(|t| t.sample_offline_s)),
+            .detail("sample_tokens", SAMPLES.to_vec()),
     )?;
     for stage in &declared.stages {
         let row = Row::new()
@@ -81,10 +76,13 @@ pub fn run(args: &EstimateArgs, format: Format) -> Result<()> {
             .with("online_bytes", stage.time.online_bytes)
             .with("rounds", stage.time.rounds)
             .with("offline_bytes", stage.offline_bytes);
-        let rates = times.as_ref().and_then(|t| t.rates.iter().find(|r| r.stage == stage.time.stage));
+        let lines = times.as_ref().and_then(|t| t.lines.iter().find(|l| l.stage == stage.time.stage));
         report.add(
-            row.with("online_ns_per_byte", rates.map(|r| 1e9 * r.online_s))
-                .with("offline_ns_per_byte", rates.map(|r| 1e9 * r.offline_s)),
+            row.with("calls", stage.calls)
+                .with("online_ms", lines.map(|l| 1e3 * l.online.fixed))
+                .with("online_ns_per_byte", lines.map(|l| 1e9 * l.online.rate))
+                .with("offline_ms", lines.map(|l| 1e3 * l.offline.fixed))
+                .with("offline_ns_per_byte", lines.map(|l| 1e9 * l.offline.rate)),
         )?;
     }
     report.finish()
@@ -97,7 +95,7 @@ fn outline(args: &EstimateArgs) -> Result<(String, Outline)> {
         let TwinFiles { name, twin, .. } = TwinFiles::load(directory)?;
         return Ok((name, twin.outline()?.clone()));
     };
-    let task = Task::new(shape, args.layers.map(|l| l as usize), SAMPLE, args.provider)?;
+    let task = Task::new(shape, args.layers.map(|l| l as usize), args.length as usize, args.provider)?;
     let config = crate::bench::infer::config(&task)?;
     Ok((shape.clone(), random_outline(&config, config.shape().layers)?))
 }
@@ -126,6 +124,13 @@ enum Prices {
 }
 
 impl Prices {
+    fn new(provider: Provider) -> Result<Self> {
+        Ok(match provider {
+            Provider::TwoParty => Prices::TwoParty(Box::new(price_list()?)),
+            Provider::Dealer => Prices::Dealer,
+        })
+    }
+
     /// Bytes to make one correlation, all directions.
     fn of(&self, request: &Request) -> u64 {
         match self {
@@ -154,6 +159,8 @@ fn price_list() -> Result<TwoParty> {
 struct Stage {
     time: StageTime,
     offline_bytes: u64,
+    /// How often it is called: once for each layer and segment.
+    calls: u64,
 }
 
 struct Declared {
@@ -170,7 +177,7 @@ impl Declared {
         for cost in flow.costs()? {
             let at = declared.stages.iter().position(|s| s.time.stage == cost.stage).unwrap_or_else(|| {
                 let time = StageTime { stage: cost.stage.into(), ..StageTime::default() };
-                declared.stages.push(Stage { time, offline_bytes: 0 });
+                declared.stages.push(Stage { time, offline_bytes: 0, calls: 0 });
                 declared.stages.len() - 1
             });
             let mut halves = 0;
@@ -184,6 +191,7 @@ impl Declared {
                 halves += half_bytes(request, Role::P0).max(half_bytes(request, Role::P1)) as u64;
             }
             declared.largest = declared.largest.max(halves);
+            declared.stages[at].calls += 1;
             declared.stages[at].time.online_bytes += cost.online.total_bytes();
             declared.stages[at].time.rounds += cost.online.rounds;
         }
@@ -191,46 +199,79 @@ impl Declared {
     }
 }
 
-/// Seconds.
+/// `fixed + rate bytes` seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Line {
+    fixed: f64,
+    rate: f64,
+}
+
+impl Line {
+    /// Through two measured points, neither part below zero.
+    fn through((bytes, seconds): (u64, f64), (more, longer): (u64, f64)) -> Self {
+        let (low, high) = (bytes as f64, more as f64);
+        if high <= low {
+            return Self { fixed: (seconds + longer) / 2.0, rate: 0.0 };
+        }
+        let rate = ((longer - seconds) / (high - low)).clamp(0.0, longer / high);
+        Self { fixed: (longer - rate * high).max(0.0), rate }
+    }
+
+    fn at(&self, calls: u64, bytes: u64) -> f64 {
+        self.fixed * calls as f64 + self.rate * bytes as f64
+    }
+}
+
+/// What a stage takes.
+struct StageLines {
+    stage: String,
+    online: Line,
+    offline: Line,
+}
+
 struct Times {
     online_s: f64,
     offline_s: f64,
-    sample_online_s: f64,
-    sample_offline_s: f64,
-    /// Seconds a byte, by stage.
-    rates: Vec<StageTime>,
+    lines: Vec<StageLines>,
 }
 
 impl Times {
     fn measure(outline: &Outline, args: &EstimateArgs, declared: &Declared, progress: &Progress) -> Result<Self> {
         let small = sample_config(outline)?;
-        let mut task = Task::new("tiny", Some(1), SAMPLE, args.provider)?;
-        task.shape = small.to_json("float32")?;
-        let timeout = Duration::from_secs(300);
-        let link = LinkArgs { net: Profile::NONE, tls: false, threads: args.threads, timeout };
-        let ran = measure(&link, &task, progress)?;
-        let small = Flow::new(&random_outline(&small, 1)?, SAMPLE, Reveal::Label)?;
-        let prices = match args.provider {
-            Provider::TwoParty => Prices::TwoParty(Box::new(price_list()?)),
-            Provider::Dealer => Prices::Dealer,
-        };
-        let small = Declared::new(&small, &prices)?;
-        let rate = |seconds: f64, bytes: u64| if bytes == 0 { 0.0 } else { seconds / bytes as f64 };
-        let mut rates = Vec::new();
-        for stage in ran.stages() {
-            let made = small.stages.iter().find(|s| s.time.stage == stage.stage).map_or(0, |s| s.offline_bytes);
-            let (online_s, offline_s) = (rate(stage.online_s, stage.online_bytes), rate(stage.offline_s, made));
-            rates.push(StageTime { online_s, offline_s, ..stage });
+        let link =
+            LinkArgs { net: Profile::NONE, tls: false, threads: args.threads, timeout: Duration::from_secs(300) };
+        let prices = Prices::new(args.provider)?;
+        let mut points = Vec::new();
+        for tokens in SAMPLES {
+            let mut task = Task::new("tiny", Some(1), tokens, args.provider)?;
+            task.shape = small.to_json("float32")?;
+            let made = Declared::new(&Flow::new(&random_outline(&small, 1)?, tokens, Reveal::Label)?, &prices)?;
+            points.push((measure(&link, &task, progress)?.stages(), made));
         }
+        let [(low, low_made), (high, high_made)] = points.as_slice() else { anyhow::bail!("two measured runs") };
+        let offline = |made: &Declared, stage: &str| {
+            made.stages.iter().find(|s| s.time.stage == stage).map_or(0, |s| s.offline_bytes)
+        };
+        let lines: Vec<StageLines> = low
+            .iter()
+            .filter_map(|a| {
+                let b = high.iter().find(|b| b.stage == a.stage)?;
+                let (few, many) = (offline(low_made, &a.stage), offline(high_made, &a.stage));
+                Some(StageLines {
+                    stage: a.stage.clone(),
+                    online: Line::through((a.online_bytes, a.online_s), (b.online_bytes, b.online_s)),
+                    offline: Line::through((few, a.offline_s), (many, b.offline_s)),
+                })
+            })
+            .collect();
         let (mut online_s, mut offline_s) = (0.0, 0.0);
         for stage in &declared.stages {
-            let Some(rate) = rates.iter().find(|r| r.stage == stage.time.stage) else { continue };
-            online_s += rate.online_s * stage.time.online_bytes as f64
-                + network(args.net, stage.time.online_bytes, stage.time.rounds);
-            offline_s += rate.offline_s * stage.offline_bytes as f64 + network(args.net, stage.offline_bytes, 0);
+            let Some(line) = lines.iter().find(|l| l.stage == stage.time.stage) else { continue };
+            let (bytes, rounds) = (stage.time.online_bytes, stage.time.rounds);
+            online_s += line.online.at(stage.calls, bytes) + network(args.net, bytes, rounds);
+            offline_s += line.offline.at(stage.calls, stage.offline_bytes) + network(args.net, stage.offline_bytes, 0);
         }
-        let sums = ran.stages().iter().fold((0.0, 0.0), |(a, b), s| (a + s.online_s, b + s.offline_s));
-        Ok(Self { online_s, offline_s, sample_online_s: sums.0, sample_offline_s: sums.1, rates })
+        Ok(Self { online_s, offline_s, lines })
     }
 }
 
@@ -253,13 +294,23 @@ fn weights_bytes(outline: &Outline) -> u64 {
 /// What a side holds at most, without the queue of correlations.
 fn memory(flow: &Flow, declared: &Declared, model: u64) -> u64 {
     let stream = (flow.tokens() * flow.outline().shape().d_model * 8) as u64;
-    // Correlations of a stage, the opened values beside them, and the results.
-    BASE_MEMORY + model + 3 * stream + 3 * declared.largest
+    // Correlations of a stage, and about as much again of opened values and results.
+    BASE_MEMORY + model + 3 * stream + 2 * declared.largest
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_goes_through_its_points_and_not_below_zero() {
+        let line = Line::through((100, 1.5), (300, 2.5));
+        assert!((line.at(1, 100) - 1.5).abs() < 1e-12 && (line.at(2, 300) - (2.0 + 1.5)).abs() < 1e-12);
+        assert_eq!(Line::through((0, 1.0), (0, 3.0)), Line { fixed: 2.0, rate: 0.0 });
+        assert_eq!(Line::through((100, 3.0), (300, 2.0)).rate, 0.0);
+        let steep = Line::through((100, 0.1), (200, 9.0));
+        assert!(steep.fixed >= 0.0 && (steep.at(1, 200) - 9.0).abs() < 1e-12);
+    }
 
     #[test]
     fn a_slow_network_adds_its_latency_and_its_bandwidth() {
