@@ -21,7 +21,7 @@ pub enum InferError {
     Mpc(#[from] MpcError),
     /// The scan failed.
     #[error(transparent)]
-    Scan(#[from] ScanError),
+    Scan(ScanError),
     /// The linear layer or the embedding failed.
     #[error(transparent)]
     Rlwe(#[from] RlweError),
@@ -103,7 +103,28 @@ pub enum InferError {
     Pads,
 }
 
+impl From<ScanError> for InferError {
+    /// What failed below the scan is named as itself, so that whoever asks whether the peer failed need not look inside it.
+    fn from(error: ScanError) -> Self {
+        match error {
+            ScanError::Mpc(error) => error.into(),
+            error => InferError::Scan(error),
+        }
+    }
+}
+
 /// Refuses sizes that differ.
 pub(crate) fn check(what: &'static str, expected: usize, got: usize) -> Result<()> {
     if expected == got { Ok(()) } else { Err(InferError::Size { what, expected, got }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_that_dies_in_the_scan_is_named_as_such() {
+        let error = InferError::from(ScanError::Mpc(MpcError::Net(NetError::Closed { index: 7 })));
+        assert!(matches!(error, InferError::Mpc(MpcError::Net(NetError::Closed { index: 7 }))), "{error:?}");
+    }
 }

@@ -4,6 +4,8 @@
 mod common;
 
 use common::*;
+use fesc_infer::session::SessionError;
+use fesc_infer::session::public::{Hosted, Known};
 use fesc_infer::{ClientSetup, Embedding, ServerSetup};
 use fesc_model::Shape;
 
@@ -99,4 +101,29 @@ fn cut_foreign_and_damaged_setups_are_refused_or_have_another_digest() {
         let read = ClientSetup::read(&mut bytes.as_slice(), outline).unwrap();
         assert_ne!(read.digest().unwrap(), server.client_setup().digest().unwrap(), "{at}");
     }
+}
+
+/// The whole public part in a file: as in memory, and cut, longer or changed files are refused.
+#[test]
+fn a_public_part_may_stay_in_its_file() {
+    let hosted = Hosted::new(ServerSetup::new(twin(small(), 40, 1), [7; 32]).unwrap(), Some("words".into())).unwrap();
+    let mut bytes = Vec::new();
+    hosted.write(&mut bytes).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("public");
+    let open = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        Known::open(std::fs::File::open(&path).unwrap(), hosted.id, "no")
+    };
+    let memory = Known::read(&mut bytes.as_slice(), hosted.id, "no").unwrap();
+    let file = open(&bytes).unwrap();
+    assert_eq!((file.id, file.outline_digest, &file.tokenizer), (memory.id, memory.outline_digest, &memory.tokenizer));
+    assert!(written(&file.setup) == written(&memory.setup));
+    assert!(matches!(open(&[&bytes[..], b"x"].concat()), Err(SessionError::Malformed { .. })));
+    for end in [0, 15, 16, 100, bytes.len() / 2, bytes.len() - 1] {
+        assert!(matches!(open(&bytes[..end]), Err(SessionError::Malformed { .. })), "{end}");
+    }
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    assert!(matches!(open(&bytes), Err(SessionError::WrongModel { .. })));
 }

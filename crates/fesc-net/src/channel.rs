@@ -51,14 +51,21 @@ pub type Tap = Box<dyn FnMut(Tag, &mut Vec<u8>) + Send>;
 /// time limits on whole sessions, and for a server that stops.
 pub struct Hangup {
     socket: Option<TcpStream>,
-    outgoing: Arc<Queue>,
+    outgoing: Option<Arc<Queue>>,
     inbox: Option<Arc<Queue>>,
 }
 
 impl Hangup {
+    /// For a connection that is no channel yet.
+    pub(crate) fn of_socket(socket: TcpStream) -> Hangup {
+        Hangup { socket: Some(socket), outgoing: None, inbox: None }
+    }
+
     /// Ends it now. What is queued and not yet sent is lost.
     pub fn now(&self) {
-        self.outgoing.fail(Failure::Gone { index: 0 });
+        if let Some(outgoing) = &self.outgoing {
+            outgoing.fail(Failure::Gone { index: 0 });
+        }
         if let Some(inbox) = &self.inbox {
             inbox.end(Instant::now());
         }
@@ -239,7 +246,7 @@ impl Channel {
             Incoming::Memory(inbox) => Some(Arc::clone(inbox)),
             Incoming::Stream(_) => None,
         };
-        Ok(Hangup { socket, outgoing: Arc::clone(&self.outgoing), inbox })
+        Ok(Hangup { socket, outgoing: Some(Arc::clone(&self.outgoing)), inbox })
     }
 
     /// Sends what is queued, tells the peer that no more will come, and reports whether all of it could be sent.

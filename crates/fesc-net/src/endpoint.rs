@@ -13,7 +13,7 @@ use rustls::{Connection, ServerConfig, ServerConnection};
 
 use crate::hello::{HELLO_BYTES, Hello, Role, decode_hello, not_ours};
 use crate::writer::Sink;
-use crate::{Channel, Config, Fingerprint, Identity, NetError, tls};
+use crate::{Channel, Config, Fingerprint, Hangup, Identity, NetError, tls};
 
 /// Label of the TLS exporter value in the hello.
 const EXPORTER_LABEL: &[u8] = b"EXPORTER-fesc-net hello";
@@ -127,6 +127,11 @@ impl Pending {
     /// Where it comes from.
     pub fn peer(&self) -> SocketAddr {
         self.peer
+    }
+
+    /// A handle with which another thread can end this connection, also while it is being established and afterwards.
+    pub fn hangup(&self) -> Result<Hangup, NetError> {
+        Ok(Hangup::of_socket(self.socket.try_clone().map_err(system("splitting the socket"))?))
     }
 
     /// TLS, then the hello. `session` is the hash of all that both sides must agree on.

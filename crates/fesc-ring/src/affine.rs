@@ -31,7 +31,7 @@ fn best(modulus: Modulus) -> Path {
     if modulus.value() < SIMD_LIMIT { have } else { Path::Portable }
 }
 
-/// `out = values mod p` for values of magnitude up to `2p`, on the best path.
+/// `out = values mod p` for values of magnitude below `2p`, on the best path.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -45,7 +45,7 @@ pub fn reduce_signed(modulus: Modulus, values: &[i64], out: &mut [u64]) {
 /// If the lengths differ.
 pub fn reduce_signed_with(path: Path, modulus: Modulus, values: &[i64], out: &mut [u64]) {
     assert_eq!(values.len(), out.len(), "a reduction needs equal lengths");
-    debug_assert!(values.iter().all(|v| v.unsigned_abs() <= 2 * modulus.value()), "values must be at most 2p");
+    debug_assert!(values.iter().all(|v| v.unsigned_abs() < 2 * modulus.value()), "values must be below 2p");
     let one = |v: i64| {
         let p = modulus.value();
         let x = (v as u64).wrapping_add(2 * p);
@@ -194,7 +194,7 @@ mod tests {
         for bits in [20, 47, 50, 61] {
             let m = Modulus::new(ntt_primes(bits, 1024, 1).unwrap()[0]).unwrap();
             let p = m.value() as i64;
-            let mut values = vec![0, 1, -1, p, -p, p - 1, 1 - p, 2 * p, -2 * p, 2 * p - 1, 1 - 2 * p, p + 1, -p - 1];
+            let mut values = vec![0, 1, -1, p, -p, p - 1, 1 - p, 2 * p - 1, 1 - 2 * p, p + 1, -p - 1];
             values.extend((0..90).map(|_| (prg.next_u64() as i64) % (2 * p)));
             for path in Path::available() {
                 let mut out = vec![0; values.len()];

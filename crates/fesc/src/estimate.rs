@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use fesc_infer::session::bucket::bucket;
 use fesc_infer::session::source::{half_bytes, two_party};
 use fesc_infer::{ClientSetup, Embedding, Flow, Reveal};
 use fesc_model::outline::Outline;
@@ -43,7 +44,9 @@ pub fn run(args: &EstimateArgs, format: Format) -> Result<()> {
     let progress = Progress::start("reading declarations");
     let (name, outline) = outline(args)?;
     let reveal = if args.reveal == RevealArg::Logits { Reveal::Logits } else { Reveal::Label };
-    let flow = Flow::new(&outline, args.length as usize, reveal)?;
+    // A session runs a document in its bucket, so that is what it will cost.
+    let tokens = bucket(args.length as usize).context("no run is so long")?;
+    let flow = Flow::new(&outline, tokens, reveal)?;
     let declared = Declared::new(&flow, &Prices::new(args.provider)?)?;
     progress.say("measuring two small runs of this shape");
     let times = if args.no_time { None } else { Some(Times::measure(&outline, args, &declared, &progress)?) };
@@ -58,6 +61,7 @@ pub fn run(args: &EstimateArgs, format: Format) -> Result<()> {
             .with("model", name)
             .with("layers", outline.shape().layers)
             .with("length", args.length)
+            .with("bucket", tokens)
             .with("provider", cli::name(args.provider))
             .with("net", args.net.to_string())
             .with("online_s", times.as_ref().map(|t| t.online_s))

@@ -15,6 +15,7 @@ use fesc_model::ModelError;
 use fesc_mpc::MpcError;
 use fesc_net::NetError;
 use fesc_ot::OtError;
+use fesc_rlwe::RlweError;
 
 /// Any other error.
 pub const OTHER: u8 = 1;
@@ -131,10 +132,16 @@ fn infer(error: &InferError) -> Option<u8> {
         InferError::Net(e) => net(e),
         InferError::Mpc(e) => mpc(e),
         InferError::Model(e) => return model(e),
-        InferError::Ring(_) => PEER,
+        InferError::Ring(_) | InferError::Answer { .. } => PEER,
+        InferError::Rlwe(e) => return rlwe(e),
         InferError::Length { .. } | InferError::Document { .. } => LIMIT,
         _ => return None,
     })
+}
+
+/// Ciphertexts that are none come from the peer; the rest are shapes of our own.
+fn rlwe(error: &RlweError) -> Option<u8> {
+    matches!(error, RlweError::Residue { .. } | RlweError::Length { .. }).then_some(PEER)
 }
 
 fn refusal(error: &Refusal) -> u8 {
@@ -179,6 +186,7 @@ fn mpc(error: &MpcError) -> u8 {
         MpcError::Ot(e) => ot(e),
         MpcError::Ring(_) | MpcError::DealerDisagreement { .. } | MpcError::Request(_) => PEER,
         MpcError::Parameter { .. } => USAGE,
+        MpcError::Generator(e) => e.downcast_ref().and_then(rlwe).unwrap_or(OTHER),
         _ => OTHER,
     }
 }
@@ -229,6 +237,8 @@ mod tests {
             (SessionError::Refused { kind: RefusalKind::Mismatch, message: "other".into() }.into(), PEER),
             (SessionError::Infer(InferError::Mpc(MpcError::Net(NetError::Ended))).into(), PEER),
             (InferError::Length { tokens: 9, most: 1 }.into(), LIMIT),
+            (SessionError::Infer(InferError::Answer { classes: 2 }).into(), PEER),
+            (MpcError::from(RlweError::Residue { what: "upload", modulus: 3 }).into(), PEER),
             (Refusal::Randomness("none".into()).into(), SECURITY),
             (
                 OtError::WeakParameters { k: 1, t: 1, log_block: 1, bits: 1.0, attack: "any", needed: 128.0 }.into(),

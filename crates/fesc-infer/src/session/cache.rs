@@ -1,10 +1,11 @@
 //! The client's cache of public parts: one file per model, named by the model id.
 //!
 //! A file appears under its name only when it is whole and checked (written aside, synced, renamed), and is checked again
-//! against its name whenever it is read. Two processes may fill the cache at once: each writes its own file aside.
+//! against its name whenever it is read. Two processes may fill the cache at once: each writes its own file aside and holds its
+//! lock. What a process that was killed left aside is deleted by the next download.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use fesc_net::Channel;
@@ -14,6 +15,9 @@ use super::download::{Download, network};
 use super::error::{Result, SessionError, at};
 use super::hex::Hex32;
 use super::public::Known;
+
+/// How the name of a file ends that is not yet whole.
+const ASIDE: &str = ".part";
 
 /// A directory of public parts.
 pub struct Cache {
@@ -40,7 +44,7 @@ impl Cache {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(at(&path)(e)),
         };
-        match Known::read(&mut BufReader::with_capacity(1 << 20, file), id, "its file is damaged") {
+        match Known::open(file, id, "its file is damaged") {
             Ok(known) => Ok(Some(known)),
             Err(_) => {
                 fs::remove_file(&path).map_err(at(&path))?;
@@ -51,7 +55,8 @@ impl Cache {
 
     /// Downloads a public part of `bytes` bytes, checks it, and keeps it.
     pub fn fill(&self, id: Hex32, bytes: u64, channel: &mut Channel, prg: &mut Prg) -> Result<Known> {
-        let aside = self.directory.join(format!(".{id}.{:016x}", prg.next_u64()));
+        self.sweep()?;
+        let aside = self.directory.join(format!(".{id}.{:016x}{ASIDE}", prg.next_u64()));
         let kept = self.fill_aside(&aside, id, bytes, channel);
         if kept.is_err() {
             // Nothing half-made stays; if it cannot be deleted it is still under no model's name.
@@ -60,15 +65,40 @@ impl Cache {
         kept
     }
 
+    /// Deletes files aside that nobody writes any more.
+    fn sweep(&self) -> Result<()> {
+        let io = at(&self.directory);
+        // Alone: a file has a moment without a lock when it is new.
+        let _alone = File::open(&self.directory).and_then(|d| d.lock().map(|()| d)).map_err(&io)?;
+        for entry in fs::read_dir(&self.directory).map_err(&io)? {
+            let path = entry.map_err(&io)?.path();
+            let aside =
+                path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with('.') && n.ends_with(ASIDE));
+            // One that cannot be opened or locked is somebody's, or has just got its name.
+            if aside && File::open(&path).is_ok_and(|f| f.try_lock().is_ok()) {
+                let _ = fs::remove_file(&path);
+            }
+        }
+        Ok(())
+    }
+
+    /// A new file aside, locked by this process as long as it is open.
+    fn aside(&self, path: &Path) -> io::Result<File> {
+        let _shared = File::open(&self.directory).and_then(|d| d.lock_shared().map(|()| d))?;
+        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        file.try_lock()?;
+        Ok(file)
+    }
+
     fn fill_aside(&self, aside: &Path, id: Hex32, bytes: u64, channel: &mut Channel) -> Result<Known> {
-        let file = OpenOptions::new().write(true).create_new(true).open(aside).map_err(at(aside))?;
+        let file = self.aside(aside).map_err(at(aside))?;
         let mut out = BufWriter::with_capacity(1 << 20, file);
         copy(&mut Download::new(channel, bytes), &mut out, aside)?;
         let file = out.into_inner().map_err(|e| at(aside)(e.into_error()))?;
         file.sync_all().map_err(at(aside))?;
         let read = File::open(aside).map_err(at(aside))?;
         let remedy = "the server sent another model than it offered; do not use it";
-        let known = Known::read(&mut BufReader::with_capacity(1 << 20, read), id, remedy)?;
+        let known = Known::open(read, id, remedy)?;
         let path = self.path(id);
         fs::rename(aside, &path).map_err(at(&path))?;
         Ok(known)
@@ -86,5 +116,39 @@ fn copy(source: &mut impl Read, out: &mut impl Write, path: &Path) -> Result<()>
         };
         let Some(got) = buffer.get(..n).filter(|g| !g.is_empty()) else { return Ok(()) };
         out.write_all(got).map_err(at(path))?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_a_killed_download_left_is_deleted_and_a_living_one_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(dir.path()).unwrap();
+        let path = |name: &str| dir.path().join(format!(".{name}{ASIDE}"));
+        drop(cache.aside(&path("dead")).unwrap());
+        let living = cache.aside(&path("living")).unwrap();
+        fs::write(cache.path(Hex32([1; 32])), "whole").unwrap();
+        cache.sweep().unwrap();
+        assert!(!path("dead").exists() && path("living").exists() && cache.path(Hex32([1; 32])).exists());
+        drop(living);
+    }
+
+    #[test]
+    fn a_server_that_sends_something_else_is_named_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(dir.path()).unwrap();
+        let card = r#"{"outline":"{}","tokenizer":null}"#;
+        let mut bytes = b"FESCmod1".to_vec();
+        bytes.extend((card.len() as u64).to_le_bytes());
+        bytes.extend(card.as_bytes());
+        let (mut us, mut them) = Channel::memory_pair();
+        them.send(crate::session::tag::CHUNK, bytes.clone()).unwrap();
+        let filled = cache.fill(Hex32([1; 32]), bytes.len() as u64, &mut us, &mut Prg::from_seed([1; 16]));
+        assert!(matches!(filled, Err(SessionError::Malformed { .. })));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }

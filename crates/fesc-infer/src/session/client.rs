@@ -22,9 +22,9 @@ use super::message::{Talk, parse};
 use super::public::Known;
 use super::record::{Recorder, Stream};
 use super::report::{Doing, Progress, Report, Times};
-use super::source::shelf::{Note, Shelf};
+use super::source::shelf::{Note, Promise, Shelf};
 use super::source::{self, Timed};
-use super::{hello, nonce, phase, stored};
+use super::{hello, nonce, phase, stored, tag};
 
 /// How to reach somebody.
 #[derive(Debug, Clone)]
@@ -269,7 +269,7 @@ impl Visit {
         self.talk.compare(&mut self.channel)?;
         let note = self.note(bucket, reveal);
         let nonces = [self.nonce, self.offer.nonce];
-        let making = Making { role: Role::P0, flow: &flow, batch: &batch, nonces, note: &note };
+        let making = Making { role: Role::P0, flow: &flow, batch: &batch, nonces, note: &note, room: None };
         let (made, seconds) = making.run(&mut self.channel, &shelf, prg, progress)?;
         let total = self.start.elapsed().as_secs_f64();
         let times = Times { setup: total - seconds, run: seconds, waited: seconds, total, ..Times::default() };
@@ -285,12 +285,14 @@ pub(super) struct Making<'a> {
     /// The client's, then the server's.
     pub nonces: [Hex32; 2],
     pub note: &'a Note,
+    /// The room that the stores take, where somebody counts.
+    pub room: Option<Promise>,
 }
 
 impl Making<'_> {
     /// Makes all stores; returns their names and the seconds after the set-up.
     pub fn run(
-        &self,
+        mut self,
         channel: &mut Channel,
         shelf: &Shelf,
         prg: &mut Prg,
@@ -310,7 +312,22 @@ impl Making<'_> {
                 draft.store.append(&request, &half)?;
             }
             stored(channel, id)?;
-            draft.commit()?;
+            // The client first: if one of the two dies here, a half is left at the client, which deletes it when the server does
+            // not know it. A half at the server would take its room for ever. And the client hears when the server has it: a
+            // session that asks for it too early would be refused, and the client would delete a good store.
+            match self.role {
+                Role::P0 => {
+                    draft.commit()?;
+                    channel.send(tag::KEPT, Vec::new())?;
+                    channel.recv(tag::KEPT, 0)?;
+                }
+                Role::P1 => {
+                    channel.recv(tag::KEPT, 0)?;
+                    draft.commit()?;
+                    channel.send(tag::KEPT, Vec::new())?;
+                }
+            }
+            self.room.iter_mut().for_each(Promise::kept);
             made.push(id);
         }
         Ok((made, start.elapsed().as_secs_f64()))

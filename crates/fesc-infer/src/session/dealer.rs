@@ -3,27 +3,35 @@
 //! Each party connects, says which session and which side it is, and waits for the other. The name of the session is a hash of
 //! the handshake between the two parties, which nobody else knows. The dealer sees the shapes of a run, never an input; if
 //! it colludes with one party, the other has no privacy left.
+//!
+//! Connections and pairs are limited as a server's are, and a pair's fault ends that pair alone.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fesc_mpc::Role;
 use fesc_mpc::provider::serve_dealer;
-use fesc_net::{Channel, Listener};
+use fesc_net::{Channel, Listener, Pending};
 use fesc_ring::Prg;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::client::Dial;
-use super::error::{Result, SessionError};
+use super::error::{RefusalKind, Result, SessionError};
 use super::handshake::VERSION;
 use super::hex::Hex32;
 use super::message::Talk;
+use super::server::seats::{Place, Seats};
 
 /// How long one party waits for the other.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Pairs at once, and how long one may take.
+const PAIRS: usize = 64;
+const DEALING: Duration = Duration::from_secs(4 * 3600);
 
 /// How often the listener looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -53,14 +61,25 @@ struct Waiting {
     channel: Channel,
     server: bool,
     since: Instant,
+    /// Counted as long as it waits.
+    _place: Place,
+}
+
+/// What all connections share.
+struct Room<'a> {
+    seats: Seats,
+    waiting: Mutex<HashMap<Hex32, Waiting>>,
+    told: &'a (dyn Fn(Result<u64>) + Sync),
 }
 
 /// Deals until `stop`. `told` hears of each session that ended: the number of correlations, or why it failed.
 pub fn serve(listener: &Listener, prg: &mut Prg, stop: &AtomicBool, told: &(dyn Fn(Result<u64>) + Sync)) -> Result<()> {
-    let waiting: Mutex<HashMap<Hex32, Waiting>> = Mutex::default();
+    let room = Room { seats: Seats::new(PAIRS, DEALING), waiting: Mutex::default(), told };
+    let mut number = 0;
     std::thread::scope(|scope| {
         while !stop.load(Ordering::Relaxed) {
-            lock(&waiting).retain(|_, w| w.since.elapsed() < PATIENCE);
+            room.seats.expire();
+            lock(&room.waiting).retain(|_, w| w.since.elapsed() < PATIENCE);
             let pending = match listener.accept_within(LOOK) {
                 Ok(Some(pending)) => pending,
                 Ok(None) => continue,
@@ -70,37 +89,96 @@ pub fn serve(listener: &Listener, prg: &mut Prg, stop: &AtomicBool, told: &(dyn 
                     continue;
                 }
             };
-            let (waiting, mut prg) = (&waiting, prg.fork());
-            scope.spawn(move || {
-                let pair = || -> Result<Option<u64>> {
-                    let mut channel = pending.establish(&hello())?;
-                    let visitor: Visitor = Talk::default().hear(&mut channel, "visitor")?;
-                    if visitor.version != VERSION {
-                        return Err(SessionError::Version { ours: VERSION, theirs: visitor.version });
-                    }
-                    let mut room = lock(waiting);
-                    let other = room.remove(&visitor.session);
-                    let Some(other) = other.filter(|o| o.server != visitor.server) else {
-                        let (server, since) = (visitor.server, Instant::now());
-                        room.insert(visitor.session, Waiting { channel, server, since });
-                        return Ok(None);
-                    };
-                    drop(room);
-                    let (p0, p1) = if visitor.server { (other.channel, channel) } else { (channel, other.channel) };
-                    Ok(Some(serve_dealer(p0, p1, &mut prg)?))
-                };
-                match pair() {
-                    Ok(None) => {}
-                    Ok(Some(dealt)) => told(Ok(dealt)),
-                    Err(error) => told(Err(error)),
-                }
+            number += 1;
+            let Some(place) = pending.hangup().ok().and_then(|line| room.seats.enter(number, line)) else {
+                // Dropping it closes the connection: there are too many.
+                continue;
+            };
+            let (room, number, mut prg) = (&room, number, prg.fork());
+            let spawned = std::thread::Builder::new().name("pair".into()).spawn_scoped(scope, move || {
+                room.one(number, pending, place, &mut prg);
             });
+            if let Err(e) = spawned {
+                told(Err(SessionError::Died(format!("no thread for a party: {e}"))));
+            }
         }
+        // The scope waits for all threads: they end when their channels do.
+        room.seats.close();
+        room.seats.cut_all();
+        lock(&room.waiting).clear();
         Ok(())
     })
+}
+
+impl Room<'_> {
+    /// One connection's thread. A fault in it, even a panic, ends its pair and nothing else.
+    fn one(&self, number: u64, pending: Pending, place: Place, prg: &mut Prg) {
+        let ended = catch_unwind(AssertUnwindSafe(|| self.attend(number, pending, place, prg)));
+        self.seats.leave(number);
+        match ended.unwrap_or_else(|_| Err(SessionError::Died("a pair's".into()))) {
+            Ok(None) => {}
+            Ok(Some(dealt)) => (self.told)(Ok(dealt)),
+            Err(error) => (self.told)(Err(error)),
+        }
+    }
+
+    /// Waits for the other party (`None`), or deals to both.
+    fn attend(&self, number: u64, pending: Pending, place: Place, prg: &mut Prg) -> Result<Option<u64>> {
+        let mut channel = pending.establish(&hello())?;
+        let visitor: Visitor = Talk::default().hear(&mut channel, "visitor")?;
+        // It has said what it wants: it is no longer among those that are cut for being silent.
+        self.seats.leave(number);
+        if visitor.version != VERSION {
+            return Err(SessionError::Version { ours: VERSION, theirs: visitor.version });
+        }
+        let mut waiting = lock(&self.waiting);
+        let other = waiting.remove(&visitor.session);
+        let Some(other) = other.filter(|o| o.server != visitor.server) else {
+            let (server, since) = (visitor.server, Instant::now());
+            waiting.insert(visitor.session, Waiting { channel, server, since, _place: place });
+            return Ok(None);
+        };
+        drop(waiting);
+        if !self.seats.sit(number, channel.hangup()?) {
+            let message = format!("this dealer is about to stop, or deals to {PAIRS} pairs already");
+            return Err(SessionError::Refused { kind: RefusalKind::Busy, message });
+        }
+        self.seats.line(number, other.channel.hangup()?);
+        let (p0, p1) = if visitor.server { (other.channel, channel) } else { (channel, other.channel) };
+        Ok(Some(serve_dealer(p0, p1, prg)?))
+    }
 }
 
 // Nothing that can panic runs under the lock.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use fesc_net::{ClientSecurity, Config, ServerSecurity};
+
+    #[test]
+    fn silent_and_lonely_visitors_do_not_hold_up_the_end() {
+        let listener = Listener::bind("127.0.0.1:0", ServerSecurity::InsecurePlaintext, Config::default()).unwrap();
+        let address = listener.address().to_string();
+        let (stop, start) = (AtomicBool::new(false), Instant::now());
+        std::thread::scope(|scope| {
+            let dealing = scope.spawn(|| serve(&listener, &mut Prg::from_seed([1; 16]), &stop, &|_| {}));
+            // One says nothing, two have been paired and ask for nothing, one waits for its peer.
+            let silent = std::net::TcpStream::connect(&address).unwrap();
+            let security = ClientSecurity::InsecurePlaintext;
+            let dial = Dial { address: address.clone(), security, config: Config::default() };
+            let mut pair = [Role::P0, Role::P1].map(|role| reach(&dial, role, &[1; 32]).unwrap());
+            let _lonely = reach(&dial, Role::P0, &[2; 32]).unwrap();
+            std::thread::sleep(Duration::from_millis(300));
+            stop.store(true, Ordering::Relaxed);
+            dealing.join().unwrap().unwrap();
+            assert!(pair[0].recv(fesc_net::Tag(0x0403), 1).is_err());
+            drop(silent);
+        });
+        assert!(start.elapsed() < Duration::from_secs(30), "the limits of the channel are 10 s and 300 s");
+    }
 }

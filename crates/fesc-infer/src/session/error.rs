@@ -164,6 +164,18 @@ pub enum SessionError {
 /// The result of a session.
 pub type Result<T, E = SessionError> = std::result::Result<T, E>;
 
+impl SessionError {
+    /// For what a peer or a file said wrongly. The text may quote it, and is cleaned.
+    pub(super) fn malformed(what: &'static str, problem: impl std::fmt::Display) -> Self {
+        SessionError::Malformed { what, problem: clean(&problem.to_string()) }
+    }
+}
+
+/// A sentence that a peer may have chosen, before anybody reads it on a terminal or in a log: short, and without control characters.
+pub(super) fn clean(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(500).collect()
+}
+
 /// For errors of files: `.map_err(at(path))`.
 pub(super) fn at(path: &std::path::Path) -> impl Fn(std::io::Error) -> SessionError {
     let path = path.display().to_string();

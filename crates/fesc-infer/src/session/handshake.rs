@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use super::bucket::{MAX_BUCKET, is_bucket};
 use super::core::{Embedding, Reveal};
-use super::error::{RefusalKind, Result, SessionError};
+use super::error::{RefusalKind, Result, SessionError, clean};
 use super::hex::Hex32;
 
 /// Version of everything in this module's messages and of the order of the protocol after them.
@@ -220,10 +220,7 @@ impl<T> Reply<T> {
     pub fn granted(self) -> Result<T> {
         match self {
             Reply::Ok(content) => Ok(content),
-            Reply::Refused(Refusal { kind, message }) => {
-                let message = message.chars().filter(|c| !c.is_control()).take(500).collect();
-                Err(SessionError::Refused { kind, message })
-            }
+            Reply::Refused(Refusal { kind, message }) => Err(SessionError::Refused { kind, message: clean(&message) }),
         }
     }
 }
@@ -236,7 +233,7 @@ impl Offer {
     /// The client's check: everything that it can judge without the public part.
     pub fn check(&self, setup_limit: u64) -> Result<()> {
         let differs = |what, ours: &str, theirs: &str| {
-            Err(SessionError::Mismatch { what, ours: ours.into(), theirs: theirs.chars().take(64).collect() })
+            Err(SessionError::Mismatch { what, ours: ours.into(), theirs: clean(theirs) })
         };
         if self.version != VERSION {
             return Err(SessionError::Version { ours: VERSION, theirs: self.version });

@@ -35,8 +35,7 @@ impl Talk {
 
     /// Sends a message.
     pub fn tell<T: Serialize>(&mut self, channel: &mut Channel, what: &'static str, message: &T) -> Result<()> {
-        let malformed = |e: serde_json::Error| SessionError::Malformed { what, problem: e.to_string() };
-        let bytes = serde_json::to_vec(message).map_err(malformed)?;
+        let bytes = serde_json::to_vec(message).map_err(|e| SessionError::malformed(what, e))?;
         self.absorb(&bytes);
         channel.send(tag::LENGTH, (bytes.len() as u32).to_le_bytes().to_vec())?;
         Ok(channel.send(tag::MESSAGE, bytes)?)
@@ -51,7 +50,7 @@ impl Talk {
         }
         let bytes = channel.recv(tag::MESSAGE, length as usize)?;
         self.absorb(&bytes);
-        serde_json::from_slice(&bytes).map_err(|e| SessionError::Malformed { what, problem: e.to_string() })
+        serde_json::from_slice(&bytes).map_err(|e| SessionError::malformed(what, e))
     }
 
     /// Receives a message of a known form.
@@ -77,7 +76,7 @@ impl Talk {
 
 /// JSON of a known form.
 pub fn parse<T: DeserializeOwned>(value: Value, what: &'static str) -> Result<T> {
-    serde_json::from_value(value).map_err(|e| SessionError::Malformed { what, problem: e.to_string() })
+    serde_json::from_value(value).map_err(|e| SessionError::malformed(what, e))
 }
 
 #[cfg(test)]
@@ -113,6 +112,13 @@ mod tests {
         let far = std::thread::spawn(move || there.compare(&mut b));
         assert!(matches!(here.compare(&mut a), Err(SessionError::Transcript)));
         assert!(matches!(far.join().unwrap(), Err(SessionError::Transcript)));
+    }
+
+    #[test]
+    fn what_a_hostile_peer_writes_reaches_no_terminal_as_it_is() {
+        let hostile = serde_json::json!({ format!("\u{1b}]0;gone\u{7}\n{}", "x".repeat(60_000)): 1 });
+        let refused = parse::<crate::session::handshake::Granted>(hostile, "answer").unwrap_err().to_string();
+        assert!(refused.len() < 600 && !refused.chars().any(char::is_control), "{refused}");
     }
 
     #[test]

@@ -70,6 +70,8 @@ mod tag {
     pub const TAKEN: Tag = Tag(0x0684);
     /// A store is whole on this side.
     pub const STORED: Tag = Tag(0x0685);
+    /// A store is on this side's shelf.
+    pub const KEPT: Tag = Tag(0x0687);
     /// A share of hidden values, given away for a check.
     pub const SHARE: Tag = Tag(0x0686);
 }

@@ -8,7 +8,8 @@
 //! The card has the outline (with the names of the classes) and the tokenizer. The model id is in every handshake, so a part that
 //! was changed on the way or on disk is refused.
 
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
 use std::sync::Arc;
 
 use fesc_model::outline::Outline;
@@ -55,39 +56,81 @@ pub struct Known {
     pub setup: Arc<ClientSetup>,
 }
 
-impl Known {
-    /// Reads a public part and refuses it unless it is that of `expected`.
-    pub fn read(source: &mut impl Read, expected: Hex32, remedy: &'static str) -> Result<Self> {
-        let malformed = |problem: String| SessionError::Malformed { what: "public part of a model", problem };
-        let failed = |e| match network(e) {
-            Ok(e) => SessionError::Net(e),
-            Err(e) => SessionError::Malformed { what: "public part of a model", problem: e.to_string() },
-        };
+/// What comes before the setup.
+struct Front {
+    card: Vec<u8>,
+    outline: Outline,
+    tokenizer: Option<String>,
+}
+
+/// Whatever is wrong with a public part is the peer's fault, or the file's; not this program's.
+fn malformed(problem: impl std::fmt::Display) -> SessionError {
+    SessionError::malformed("public part of a model", problem)
+}
+
+fn unread(error: std::io::Error) -> SessionError {
+    network(error).map_or_else(malformed, SessionError::Net)
+}
+
+fn no_setup(error: InferError) -> SessionError {
+    match error {
+        InferError::Io(e) => unread(e),
+        e => malformed(e),
+    }
+}
+
+impl Front {
+    fn read(source: &mut impl Read) -> Result<Self> {
         let mut head = [0; 16];
-        source.read_exact(&mut head).map_err(failed)?;
+        source.read_exact(&mut head).map_err(unread)?;
         let (magic, length) = head.split_at(8);
         if magic != MAGIC {
-            return Err(malformed("not a public part, or of another version".into()));
+            return Err(malformed("not a public part, or of another version"));
         }
         let length = length.first_chunk().copied().map_or(0, u64::from_le_bytes);
         if length > MAX_CARD {
             return Err(SessionError::TooLarge { what: "a model's card", value: length, limit: MAX_CARD });
         }
         let mut card = Vec::new();
-        source.take(length).read_to_end(&mut card).map_err(failed)?;
-        let parsed: Card = serde_json::from_slice(&card).map_err(|e| malformed(e.to_string()))?;
-        let outline = Outline::from_json(&parsed.outline)?;
+        source.take(length).read_to_end(&mut card).map_err(unread)?;
+        let parsed: Card = serde_json::from_slice(&card).map_err(malformed)?;
+        let outline = Outline::from_json(&parsed.outline).map_err(malformed)?;
+        Ok(Self { card, outline, tokenizer: parsed.tokenizer })
+    }
+
+    /// Refuses anything but the model that was asked for.
+    fn with(self, setup: ClientSetup, expected: Hex32, remedy: &'static str) -> Result<Known> {
+        let Self { card, outline, tokenizer } = self;
         let outline_digest = outline.digest()?;
-        let setup = ClientSetup::read(source, &outline)?;
-        if source.read(&mut [0]).map_err(failed)? != 0 {
-            return Err(malformed("bytes after its end".into()));
-        }
         let id = model_id(&outline_digest, &setup.digest()?, &card);
         if id != expected {
             return Err(SessionError::WrongModel { expected: expected.to_string(), got: id.to_string(), remedy });
         }
-        let (outline_digest, tokenizer) = (Hex32(outline_digest), parsed.tokenizer);
-        Ok(Self { id, outline, outline_digest, tokenizer, setup: Arc::new(setup) })
+        Ok(Known { id, outline, outline_digest: Hex32(outline_digest), tokenizer, setup: Arc::new(setup) })
+    }
+}
+
+impl Known {
+    /// Reads a public part into memory and refuses it unless it is that of `expected`.
+    pub fn read(source: &mut impl Read, expected: Hex32, remedy: &'static str) -> Result<Self> {
+        let front = Front::read(source)?;
+        let setup = ClientSetup::read(source, &front.outline).map_err(no_setup)?;
+        if source.read(&mut [0]).map_err(unread)? != 0 {
+            return Err(malformed("bytes after its end"));
+        }
+        front.with(setup, expected, remedy)
+    }
+
+    /// The same from a file, in which the hints stay: memory does not grow with layers. All of it is read once and checked; the
+    /// file may get another name afterwards, or none, and must not change.
+    pub fn open(file: File, expected: Hex32, remedy: &'static str) -> Result<Self> {
+        let front = Front::read(&mut BufReader::with_capacity(1 << 16, &file))?;
+        let (first, bytes) = (16 + front.card.len() as u64, file.metadata().map_err(unread)?.len());
+        let setup = ClientSetup::open(file, first, &front.outline).map_err(no_setup)?;
+        if bytes != first + ClientSetup::bytes(&front.outline, setup.embedding()).map_err(no_setup)? {
+            return Err(malformed("bytes after its end"));
+        }
+        front.with(setup, expected, remedy)
     }
 
     /// The name of a class, if the model has names.

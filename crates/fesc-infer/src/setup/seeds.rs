@@ -2,7 +2,7 @@
 
 use fesc_model::twin::Twin;
 use fesc_ring::Prg;
-use fesc_rlwe::Seed;
+use fesc_rlwe::{Params, Seed};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -12,11 +12,15 @@ use crate::{InferError, Result};
 pub(super) struct Seeds(Zeroizing<[u8; 32]>);
 
 impl Seeds {
-    pub(super) fn new(twin: &Twin, master: &[u8; 32]) -> Result<Self> {
+    /// The version in the prefix must change with whatever changes what is published from the same weights (layout, folding,
+    /// distributions): two publications under the same secrets give their difference away.
+    pub(super) fn new(twin: &Twin, master: &[u8; 32], params: Params) -> Result<Self> {
         let outline = twin.outline()?;
         let mut hash = Sha256::new();
-        hash.update(b"fesc model seeds v1");
+        hash.update(b"fesc model seeds v2");
         hash.update(master);
+        hash.update((params.degree() as u64).to_le_bytes());
+        hash.update(params.ring().bits().to_le_bytes());
         hash.update(outline.digest()?);
         for layer in 0..outline.shape().layers {
             let s = twin.secrets(layer).ok_or(InferError::Misuse { what: "the twin", why: "it has no such layer" })?;

@@ -41,7 +41,7 @@ impl ServerSetup {
     /// # Errors
     /// As [`Self::new`].
     pub fn with_embedding(twin: Twin, master: [u8; 32], embedding: Embedding) -> Result<Self> {
-        let seeds = Seeds::new(&twin, &Zeroizing::new(master))?;
+        let seeds = Seeds::new(&twin, &Zeroizing::new(master), Params::linear()?)?;
         let layout = layout(&twin, &seeds)?;
         let mut hints = Vec::with_capacity(layout.shape.layers);
         let (matrices, owner, table) = make(&twin, &layout, &seeds, embedding, &mut |both| {
@@ -57,7 +57,7 @@ impl ServerSetup {
     /// # Errors
     /// As [`Self::new`], and if the file can not be written.
     pub fn in_file(twin: Twin, master: [u8; 32], embedding: Embedding, path: &Path) -> Result<Self> {
-        let seeds = Seeds::new(&twin, &Zeroizing::new(master))?;
+        let seeds = Seeds::new(&twin, &Zeroizing::new(master), Params::linear()?)?;
         let (layout, ring) = (layout(&twin, &seeds)?, twin.outline()?.ring());
         // Written aside and renamed: whoever has the old file open keeps it.
         let aside = path.with_extension("new");

@@ -229,6 +229,23 @@ fn a_listener_waits_no_longer_than_told() {
 }
 
 #[test]
+fn a_connection_that_says_nothing_can_be_ended_while_it_is_established() {
+    let listener = Listener::bind("127.0.0.1:0", plain().0, Config::default()).unwrap();
+    let _silent = TcpStream::connect(listener.address()).unwrap();
+    let pending = listener.accept().unwrap();
+    let hangup = pending.hangup().unwrap();
+    let start = Instant::now();
+    let (established, ()) = both(
+        || pending.establish(&SESSION),
+        || {
+            std::thread::sleep(Duration::from_millis(50));
+            hangup.now();
+        },
+    );
+    assert!(established.is_err() && start.elapsed() < Duration::from_secs(8), "{:?}", established.err());
+}
+
+#[test]
 fn hanging_up_ends_a_wait_on_every_transport() {
     for (name, (mut a, _b)) in pair::all(&Config::default()) {
         let hangup = a.hangup().unwrap();

@@ -35,7 +35,6 @@ pub(super) fn attend(server: &Server, number: u64, pending: Pending, mut prg: Pr
     let start = Instant::now();
     let mut channel = pending.establish(&hello())?;
     channel.phase(phase::SETUP);
-    server.seats.greet(number, channel.hangup()?);
     let mut talk = Talk::default();
     let greeting = talk.hear_any(&mut channel, "greeting")?;
     // The version comes first: a later one may change all the rest.
@@ -203,9 +202,11 @@ impl Visit<'_> {
                 Refusal { kind: RefusalKind::NotOffered, message: "this server keeps no correlations".into() };
             return Err(self.answer(checked.and(Err(nothing)), None).err().unwrap_or_else(|| nobody("store")));
         };
-        let (kept, limit) = (shelf.ids()?.len(), server.options.limits.prepared);
-        if kept + batch.count as usize > limit {
-            let message = format!("{kept} prepared sessions wait here already, {limit} are kept at most");
+        let limit = server.options.limits.prepared;
+        let room = shelf.promise(batch.count as usize, limit)?;
+        if let Err(kept) = room {
+            let message =
+                format!("{kept} prepared sessions wait here already or are being made, {limit} are kept at most");
             checked = Err(Refusal { kind: RefusalKind::Prepared, message });
         }
         self.answer(checked, None)?;
@@ -213,7 +214,7 @@ impl Visit<'_> {
         let flow = core::flow(&server.hosted.outline, batch.bucket, batch.reveal.into(), table)?;
         let note = Note { model: server.hosted.id, bucket: batch.bucket, reveal: batch.reveal, peer: None };
         let nonces = [self.theirs, self.offer.nonce];
-        let making = Making { role: Role::P1, flow: &flow, batch, nonces, note: &note };
+        let making = Making { role: Role::P1, flow: &flow, batch, nonces, note: &note, room: room.ok() };
         let (_, seconds) = making.run(&mut self.channel, shelf, prg, &mut Teller(server, number))?;
         let total = self.start.elapsed().as_secs_f64();
         let times = Times { setup: total - seconds, run: seconds, waited: seconds, total, ..Times::default() };

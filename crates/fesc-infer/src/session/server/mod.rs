@@ -3,7 +3,7 @@
 //! | limit | what happens beyond it |
 //! |---|---|
 //! | sessions at once | the client is told that the server is busy |
-//! | connections at once, time to say what they want | the connection is closed |
+//! | connections at once, time to say what they want | the connection that has been silent longest is closed |
 //! | tokens of a run | the client is told before it sends anything |
 //! | time of a session | the session's connections are cut |
 //! | idle time | the channel's own limits ([`fesc_net::Config`]) |
@@ -12,7 +12,7 @@
 //! A fault, even a panic, in one client's thread ends that session and nothing else.
 
 mod attend;
-mod seats;
+pub(super) mod seats;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -110,7 +110,6 @@ impl Server {
             embedding: hosted.setup.embedding(),
         };
         let shelf = options.store.as_deref().map(Shelf::open).transpose()?;
-        shelf.as_ref().map_or(Ok(()), Shelf::sweep)?;
         let seats = Seats::new(options.limits.sessions, options.limits.time);
         Ok(Self { hosted, options, terms, seats, shelf, numbers: AtomicU64::new(0), audience })
     }
@@ -150,13 +149,14 @@ impl Server {
                     continue;
                 }
             };
-            let Some(place) = self.seats.enter() else {
+            let number = 1 + self.numbers.fetch_add(1, Ordering::Relaxed);
+            let Some(place) = pending.hangup().ok().and_then(|line| self.seats.enter(number, line)) else {
                 // Dropping it closes the connection: there are too many to talk to each.
                 continue;
             };
             let (server, prg) = (Arc::clone(self), prg.fork());
             let spawned = std::thread::Builder::new().name("client".into()).spawn(move || {
-                server.one(pending, prg);
+                server.one(number, pending, prg);
                 drop(place);
             });
             if let Err(e) = spawned {
@@ -180,8 +180,7 @@ impl Server {
     }
 
     /// One client's thread.
-    fn one(&self, pending: Pending, prg: Prg) {
-        let number = 1 + self.numbers.fetch_add(1, Ordering::Relaxed);
+    fn one(&self, number: u64, pending: Pending, prg: Prg) {
         let ended = catch_unwind(AssertUnwindSafe(|| attend::attend(self, number, pending, prg)));
         let result = ended.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);

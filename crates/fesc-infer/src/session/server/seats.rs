@@ -13,7 +13,7 @@ use crate::session::hex::Hex32;
 const PLACES_PER_SEAT: usize = 4;
 const MORE_PLACES: usize = 16;
 
-/// How long a connection may take to say what it wants.
+/// How long a connection may take to say what it wants, TLS included.
 const GREETING: Duration = Duration::from_secs(30);
 
 struct Sitting {
@@ -34,23 +34,28 @@ struct State {
 }
 
 /// Everybody who is here.
-pub(super) struct Seats {
+pub(in crate::session) struct Seats {
     state: Arc<Mutex<State>>,
     limit: usize,
     time: Duration,
 }
 
 /// A place for one connection; free again when dropped.
-pub(super) struct Place(Arc<Mutex<State>>);
+pub(in crate::session) struct Place {
+    state: Arc<Mutex<State>>,
+    number: u64,
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        lock(&self.0).places -= 1;
+        let mut state = lock(&self.state);
+        state.places -= 1;
+        state.greeting.remove(&self.number);
     }
 }
 
 /// A second connection that is awaited; no longer when dropped.
-pub(super) struct Awaited<'a> {
+pub(in crate::session) struct Awaited<'a> {
     seats: &'a Seats,
     token: Hex32,
     come: Receiver<Channel>,
@@ -58,7 +63,7 @@ pub(super) struct Awaited<'a> {
 
 impl Awaited<'_> {
     /// Waits for it.
-    pub(super) fn wait(self, limit: Duration) -> Option<Channel> {
+    pub(in crate::session) fn wait(self, limit: Duration) -> Option<Channel> {
         self.come.recv_timeout(limit).ok()
     }
 }
@@ -75,27 +80,29 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Seats {
-    pub(super) fn new(limit: usize, time: Duration) -> Self {
+    pub(in crate::session) fn new(limit: usize, time: Duration) -> Self {
         Self { state: Arc::default(), limit, time }
     }
 
-    /// A place for a connection, if there is one.
-    pub(super) fn enter(&self) -> Option<Place> {
+    /// A place for a connection, and a short while to say what it wants. When all places are taken, the connection that has
+    /// been silent longest is cut for the new one: else a handful of silent connections would keep everybody out, and the
+    /// second connections of sessions that run. `None` when there is nobody to cut.
+    pub(in crate::session) fn enter(&self, number: u64, line: Hangup) -> Option<Place> {
         let mut state = lock(&self.state);
-        if state.places >= PLACES_PER_SEAT * self.limit + MORE_PLACES {
-            return None;
+        let most = PLACES_PER_SEAT * self.limit + MORE_PLACES;
+        if state.places >= most {
+            // A cut connection keeps its place until its thread has seen it.
+            let oldest = state.greeting.keys().min().copied().filter(|_| state.places < 2 * most)?;
+            let (_, silent) = state.greeting.remove(&oldest)?;
+            silent.now();
         }
         state.places += 1;
-        Some(Place(Arc::clone(&self.state)))
-    }
-
-    /// A connection has a short while to say what it wants.
-    pub(super) fn greet(&self, number: u64, line: Hangup) {
-        lock(&self.state).greeting.insert(number, (Instant::now() + GREETING, line));
+        state.greeting.insert(number, (Instant::now() + GREETING, line));
+        Some(Place { state: Arc::clone(&self.state), number })
     }
 
     /// A seat for session `number`, if there is one.
-    pub(super) fn sit(&self, number: u64, line: Hangup) -> bool {
+    pub(in crate::session) fn sit(&self, number: u64, line: Hangup) -> bool {
         let mut state = lock(&self.state);
         state.greeting.remove(&number);
         if state.closed || state.sitting.len() >= self.limit {
@@ -107,62 +114,62 @@ impl Seats {
     }
 
     /// One more connection of a session.
-    pub(super) fn line(&self, number: u64, line: Hangup) {
+    pub(in crate::session) fn line(&self, number: u64, line: Hangup) {
         if let Some(sitting) = lock(&self.state).sitting.get_mut(&number) {
             sitting.lines.push(line);
         }
     }
 
     /// The connection is over, and the session with it.
-    pub(super) fn leave(&self, number: u64) {
+    pub(in crate::session) fn leave(&self, number: u64) {
         let mut state = lock(&self.state);
         state.greeting.remove(&number);
         state.sitting.remove(&number);
     }
 
-    /// Whether the session was cut.
-    pub(super) fn was_cut(&self, number: u64) -> bool {
+    /// Whether the session was cut because it was over its time.
+    pub(in crate::session) fn was_cut(&self, number: u64) -> bool {
         lock(&self.state).sitting.get(&number).is_some_and(|s| s.cut)
     }
 
     /// Cuts sessions that are over their time.
-    pub(super) fn expire(&self) {
+    pub(in crate::session) fn expire(&self) {
         let now = Instant::now();
         let mut state = lock(&self.state);
         state.sitting.values_mut().filter(|s| s.until <= now).for_each(Sitting::cut);
         state.greeting.values().filter(|(until, _)| *until <= now).for_each(|(_, line)| line.now());
     }
 
-    /// Cuts all sessions.
-    pub(super) fn cut_all(&self) {
-        let mut state = lock(&self.state);
-        state.sitting.values_mut().for_each(Sitting::cut);
+    /// Ends all sessions, because the server ends.
+    pub(in crate::session) fn cut_all(&self) {
+        let state = lock(&self.state);
+        state.sitting.values().for_each(Sitting::hang_up);
         state.greeting.values().for_each(|(_, line)| line.now());
     }
 
     /// No seat is given any more.
-    pub(super) fn close(&self) {
+    pub(in crate::session) fn close(&self) {
         lock(&self.state).closed = true;
     }
 
-    pub(super) fn closed(&self) -> bool {
+    pub(in crate::session) fn closed(&self) -> bool {
         lock(&self.state).closed
     }
 
     /// Nobody is here.
-    pub(super) fn empty(&self) -> bool {
+    pub(in crate::session) fn empty(&self) -> bool {
         lock(&self.state).places == 0
     }
 
     /// From now on a second connection with this token is awaited.
-    pub(super) fn expect(&self, token: Hex32) -> Awaited<'_> {
+    pub(in crate::session) fn expect(&self, token: Hex32) -> Awaited<'_> {
         let (tell, come) = sync_channel(1);
         lock(&self.state).awaited.insert(token, tell);
         Awaited { seats: self, token, come }
     }
 
     /// Hands a second connection to its session; gives it back if nobody awaits it.
-    pub(super) fn join(&self, token: Hex32, channel: Channel) -> Option<Channel> {
+    pub(in crate::session) fn join(&self, token: Hex32, channel: Channel) -> Option<Channel> {
         let awaited = lock(&self.state).awaited.remove(&token);
         match awaited {
             Some(tell) => tell.try_send(channel).err().map(|e| match e {
@@ -176,6 +183,10 @@ impl Seats {
 impl Sitting {
     fn cut(&mut self) {
         self.cut = true;
+        self.hang_up();
+    }
+
+    fn hang_up(&self) {
         self.lines.iter().for_each(Hangup::now);
     }
 }
@@ -195,10 +206,30 @@ mod tests {
         seats.close();
         seats.leave(2);
         assert!(!seats.sit(4, line()));
-        let places: Vec<Place> = (0..100).filter_map(|_| seats.enter()).collect();
-        assert_eq!(places.len(), PLACES_PER_SEAT * 2 + MORE_PLACES);
+        let most = PLACES_PER_SEAT * 2 + MORE_PLACES;
+        let places: Vec<Place> = (10..200).filter_map(|n| seats.enter(n, line())).collect();
+        assert_eq!(places.len(), 2 * most);
         drop(places);
         assert!(seats.empty());
+    }
+
+    #[test]
+    fn silent_connections_make_room_and_those_that_spoke_do_not() {
+        let seats = Seats::new(1, Duration::from_secs(60));
+        let most = (PLACES_PER_SEAT + MORE_PLACES) as u64;
+        let mut ends: Vec<_> = (0..=most).map(|_| Channel::memory_pair()).collect();
+        let mut places: Vec<Option<Place>> = Vec::new();
+        for (number, (end, _)) in (0..most).zip(&ends) {
+            places.push(seats.enter(number, end.hangup().unwrap()));
+        }
+        assert!(places.iter().all(Option::is_some));
+        assert!(seats.sit(0, ends[0].0.hangup().unwrap()));
+        assert!(seats.enter(most, ends[most as usize].0.hangup().unwrap()).is_some(), "a silent one goes");
+        let tag = fesc_net::Tag(0x0680);
+        let cut: Vec<usize> = (0..ends.len()).filter(|&i| ends[i].0.send(tag, vec![0]).is_err()).collect();
+        assert_eq!(cut, [1], "the oldest of those that have said nothing");
+        (1..most).for_each(|number| seats.leave(number));
+        assert!(seats.enter(most + 1, ends[1].0.hangup().unwrap()).is_none(), "nobody is silent");
     }
 
     #[test]

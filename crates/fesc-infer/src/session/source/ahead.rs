@@ -69,8 +69,10 @@ impl Between {
         true
     }
 
-    fn end(&self) {
-        self.lock().ended = true;
+    fn end(&self, failed: bool) {
+        let mut state = self.lock();
+        (state.ended, state.failed) = (true, failed);
+        drop(state);
         self.changed.notify_all();
     }
 
@@ -162,9 +164,9 @@ pub fn start<G: Generator + 'static>(
     let queue = Arc::clone(&between);
     let work = move || {
         // However the thread ends, the taker must hear of it.
-        let queue = EndOnDrop(queue);
-        let made = make(role, &flow, &queue.0, set_up);
-        queue.0.lock().failed = made.is_err();
+        let mut queue = EndOnDrop { queue, failed: true };
+        let made = make(role, &flow, &queue.queue, set_up);
+        queue.failed = made.is_err();
         made
     };
     let spawned = std::thread::Builder::new().name("correlations".into()).spawn(work);
@@ -172,11 +174,15 @@ pub fn start<G: Generator + 'static>(
     Ok((Ahead { between: Arc::clone(&between) }, Maker { between, hangup, thread: Some(thread) }))
 }
 
-struct EndOnDrop(Arc<Between>);
+struct EndOnDrop {
+    queue: Arc<Between>,
+    /// True until it is known better: a panic is a failure too.
+    failed: bool,
+}
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
-        self.0.end();
+        self.queue.end(self.failed);
     }
 }
 
@@ -212,6 +218,8 @@ impl Maker {
 
     /// Waits for the end of the thread, after the online party has used everything.
     pub fn finish(mut self) -> Result<Generated> {
+        // Nobody takes any more: a maker that had more to put would wait for ever.
+        self.between.close();
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(made)) => made,
             _ => Err(SessionError::Died("the generator of correlations".into())),

@@ -26,7 +26,7 @@ use super::core::Flow;
 use super::error::Result;
 use super::phase;
 use ahead::{Generated, Generator, Maker};
-use shelf::Burnt;
+use shelf::{Ashes, Burnt};
 pub use size::half_bytes;
 pub use timed::{Clock, Timed};
 
@@ -42,7 +42,7 @@ pub struct Source {
     correlations: Option<Box<dyn Correlations + Send>>,
     maker: Option<Maker>,
     /// The store behind it, if there is one; deleted when dropped.
-    burnt: Option<std::path::PathBuf>,
+    _burnt: Option<Ashes>,
 }
 
 impl Source {
@@ -68,7 +68,7 @@ impl Source {
 /// On the session's own channel. Sets up now.
 pub fn inline(role: Role, channel: &mut Channel, prg: &mut Prg) -> Result<Source> {
     let maker = two_party(role, channel, prg)?;
-    Ok(Source { correlations: Some(Box::new(maker)), maker: None, burnt: None })
+    Ok(Source { correlations: Some(Box::new(maker)), maker: None, _burnt: None })
 }
 
 /// On a second channel, by a thread.
@@ -81,7 +81,7 @@ pub fn ahead(role: Role, channel: Channel, flow: Arc<Flow>, limit: usize, prg: &
         Ok(Pair { maker, channel })
     };
     let (correlations, maker) = ahead::start(role, flow, limit, hangup, set_up)?;
-    Ok(Source { correlations: Some(Box::new(correlations)), maker: Some(maker), burnt: None })
+    Ok(Source { correlations: Some(Box::new(correlations)), maker: Some(maker), _burnt: None })
 }
 
 /// From a third process, by a thread.
@@ -92,23 +92,14 @@ pub fn dealer(role: Role, mut channel: Channel, flow: Arc<Flow>, limit: usize) -
         Ok(Third { dealer: Dealer::new(role, channel), nobody: Channel::memory_pair().0 })
     };
     let (correlations, maker) = ahead::start(role, flow, limit, hangup, set_up)?;
-    Ok(Source { correlations: Some(Box::new(correlations)), maker: Some(maker), burnt: None })
+    Ok(Source { correlations: Some(Box::new(correlations)), maker: Some(maker), _burnt: None })
 }
 
 /// From a store that is already marked as used.
 pub fn prepared(burnt: Burnt, channel: &mut Channel) -> Result<Source> {
-    let Burnt { store, path } = burnt;
+    let Burnt { store, ashes } = burnt;
     let correlations = Prepared::start(store, channel)?;
-    Ok(Source { correlations: Some(Box::new(correlations)), maker: None, burnt: Some(path) })
-}
-
-impl Drop for Source {
-    fn drop(&mut self) {
-        if let Some(path) = &self.burnt {
-            // It is marked as used already; what cannot be deleted now can still never be taken again.
-            let _ = std::fs::remove_dir_all(path);
-        }
-    }
+    Ok(Source { correlations: Some(Box::new(correlations)), maker: None, _burnt: Some(ashes) })
 }
 
 struct Pair {
