@@ -69,7 +69,7 @@ impl Limb {
         }
     }
 
-    /// Residues of values of magnitude up to `2^47 <= 2p`.
+    /// Residues of values of magnitude up to `2^47`, which is below `2p`.
     pub(super) fn residues(&self, values: &[i64], out: &mut [u64]) {
         reduce_signed(self.modulus, values, out);
     }
@@ -106,7 +106,7 @@ pub(super) struct Basis {
 
 impl Basis {
     pub(super) fn new(degree: usize, plain: u32, kept: u32, dropped: u32) -> Result<Self> {
-        // Values up to 2^47 are at most 2p from 47 bits on; the kernels take primes below 2^50.
+        // Values up to 2^47 are below 2p from 47 bits on; the kernels take primes below 2^50.
         if plain < VALUE_BITS || [plain, kept, dropped].iter().any(|b| !(45..=50).contains(b)) {
             return Err(RlweError::Slots { plain, kept, dropped });
         }
