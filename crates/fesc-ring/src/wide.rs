@@ -45,8 +45,8 @@ const COLS: usize = 3 * LANES;
 const ROWS: usize = 4;
 /// Outputs of a task: as many tiles as pass by one panel.
 const TASK_ROWS: usize = 4 * ROWS;
-/// Words that are packed at a time: 16 MB, so that memory does not grow with the number of columns.
-const PACKED_WORDS: usize = 1 << 21;
+/// Words that are packed at a time: 1 MB, which stays in the cache, and so that memory does not grow with the number of columns.
+const PACKED_WORDS: usize = 1 << 17;
 /// What makes scalars positive.
 const OFFSET: u64 = 1 << (WORD_BITS - 1);
 
@@ -138,12 +138,14 @@ pub fn combine_with(
     let tile = kernel(path);
     let words = terms.max(1) * COLS * if wide { 2 } else { 1 };
     let step = (PACKED_WORDS / words).max(1) * COLS;
+    // Used again at every step: fresh memory would cost more than the packing.
+    let mut panels: Vec<Panel> = (0..step.min(cols).div_ceil(COLS)).map(|_| Panel::new(shape)).collect();
     for from in (0..cols).step_by(step) {
         let width = step.min(cols - from);
-        let panels: Vec<Panel> = (0..width.div_ceil(COLS))
-            .into_par_iter()
-            .map(|p| Panel::pack(shape, from + p * COLS, COLS.min(width - p * COLS), &read))
-            .collect();
+        panels.truncate(width.div_ceil(COLS));
+        panels.par_iter_mut().enumerate().for_each(|(p, panel)| {
+            panel.pack(shape, from + p * COLS, COLS.min(width - p * COLS), &read);
+        });
         out.par_chunks_mut(TASK_ROWS * cols).enumerate().for_each(|(task, out)| {
             for (p, panel) in panels.iter().enumerate() {
                 for (t, rows) in out.chunks_mut(ROWS * cols).enumerate() {
@@ -177,12 +179,16 @@ struct Panel {
 }
 
 impl Panel {
-    fn pack(shape: Shape, from: usize, width: usize, read: &impl Fn(usize, usize, &mut [u64], &mut [u64])) -> Self {
-        let mut lines = vec![Line([0; LANES]); shape.terms * per_term(shape.wide)];
+    fn new(shape: Shape) -> Self {
+        let lines = vec![Line([0; LANES]); shape.terms * per_term(shape.wide)];
+        Self { lines, wide: shape.wide, start: [[0; COLS]; 2] }
+    }
+
+    fn pack(&mut self, shape: Shape, from: usize, width: usize, read: &impl Fn(usize, usize, &mut [u64], &mut [u64])) {
         let mut sums = [0u128; COLS];
         let (mut lo, mut hi) = ([0; COLS], [0; COLS]);
         let hi_width = if shape.wide { width } else { 0 };
-        for (j, lines) in lines.chunks_exact_mut(per_term(shape.wide)).enumerate() {
+        for (j, lines) in self.lines.chunks_exact_mut(per_term(shape.wide)).enumerate() {
             read(j, from, &mut lo[..width], &mut hi[..hi_width]);
             for (line, words) in lines.iter_mut().zip(lo.as_chunks().0.iter().chain(hi.as_chunks().0)) {
                 line.0 = *words;
@@ -192,13 +198,11 @@ impl Panel {
             }
         }
         let half = 1u128 << (shape.shift - 1);
-        let mut start = [[0; COLS]; 2];
         for (c, &sum) in sums.iter().enumerate() {
             let value = half.wrapping_sub(sum << (WORD_BITS - 1));
-            start[0][c] = value as u64 & WORD;
-            start[1][c] = (value >> WORD_BITS) as u64 & WORD;
+            self.start[0][c] = value as u64 & WORD;
+            self.start[1][c] = (value >> WORD_BITS) as u64 & WORD;
         }
-        Self { lines, wide: shape.wide, start }
     }
 }
 

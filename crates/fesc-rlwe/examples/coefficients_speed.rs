@@ -9,7 +9,7 @@ use fesc_ring::cpu::Path;
 use fesc_ring::wide::{self, Shape, WORD};
 use fesc_ring::{Prg, Ring};
 use fesc_rlwe::coefficients::{
-    DEGREE, Evaluator, GIVEN_BYTES, KEY_BYTES, KeyHolder, Layout, Piece, RANDOM_BYTES, RESPONSE_BYTES, noise,
+    DEGREE, Evaluator, GIVEN_BYTES, KEY_BYTES, KeyHolder, Layout, Piece, RANDOM_BYTES, RESPONSE_BYTES,
 };
 
 /// Milliseconds of the fastest run in 0.5 seconds, and of at least three.
@@ -53,17 +53,17 @@ fn kernels(prg: &mut Prg) -> Result<(), wide::WideError> {
 }
 
 fn steps(holder: &KeyHolder, evaluator: &Evaluator, prg: &mut Prg) -> fesc_rlwe::Result<()> {
-    let (upload, _) = holder.random(prg)?;
-    let cipher = [evaluator.receive_random(&upload)?];
     let piece = Piece::whole(DEGREE)?;
-    let sums = evaluator.combine(&cipher, &piece, 1, &[12_345], 1)?;
+    let (upload, _) = holder.random(&piece, prg)?;
+    let cipher = [evaluator.receive_random(&piece, &upload)?];
+    let sums = evaluator.combine(&cipher, &piece, 1, [12_345].as_slice().into(), 1)?;
     let (response, _) = evaluator.respond(&sums[0], prg)?;
     println!("bytes: key {KEY_BYTES}, random {RANDOM_BYTES}, given {GIVEN_BYTES}, answer {RESPONSE_BYTES}");
-    println!("encrypt random   {:8.3} ms", best(|| drop(holder.random(prg))));
+    println!("encrypt random   {:8.3} ms", best(|| drop(holder.random(&piece, prg))));
     println!("encrypt given    {:8.3} ms", best(|| drop(holder.encrypt(&[1, 2, 3], prg))));
-    println!("receive random   {:8.3} ms", best(|| drop(evaluator.receive_random(&upload))));
+    println!("receive random   {:8.3} ms", best(|| drop(evaluator.receive_random(&piece, &upload))));
     println!("respond          {:8.3} ms", best(|| drop(evaluator.respond(&sums[0], prg))));
-    println!("open             {:8.3} ms", best(|| drop(holder.open(&response, DEGREE))));
+    println!("open             {:8.3} ms", best(|| drop(holder.open(&response))));
     Ok(())
 }
 
@@ -77,16 +77,16 @@ fn product(
 ) -> fesc_rlwe::Result<()> {
     let scalars = prg.ring_vec(Ring::new(48)?, layout.outputs() * layout.vectors());
     let (upload, _) = holder.upload(layout, prg)?;
-    let (answer, _) = evaluator.answer(layout, &upload, &scalars, prg)?;
+    let (answer, _) = evaluator.answer(layout, &upload, scalars.as_slice().into(), prg)?;
     let times = [
         best(|| drop(holder.upload(layout, prg))),
-        best(|| drop(evaluator.answer(layout, &upload, &scalars, prg))),
+        best(|| drop(evaluator.answer(layout, &upload, scalars.as_slice().into(), prg))),
         best(|| drop(holder.finish(layout, &answer))),
     ];
     let both = 2.0 * (upload.len() + answer.len()) as f64 / (layout.outputs() * layout.width()) as f64;
     println!(
         "{name} ({} x {} by {} x {}): upload {} B, answer {} B, {both:.1} B per result both ways; \
-         encrypt {:.2}, answer {:.2}, open {:.2} ms; noise {:.3}",
+         encrypt {:.2}, answer {:.2}, open {:.2} ms; {} key switches; noise {:.3}",
         layout.outputs(),
         layout.vectors(),
         layout.vectors(),
@@ -96,7 +96,8 @@ fn product(
         times[0],
         times[1],
         times[2],
-        noise(layout.vectors())
+        layout.switches(),
+        layout.noise()
     );
     Ok(())
 }
@@ -110,6 +111,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     steps(&holder, &evaluator, &mut prg)?;
     product("B^T V and C H, per chunk", &holder, &evaluator, &Layout::new(128, 1536, 128), &mut prg)?;
     product("recurrence, per head", &holder, &evaluator, &Layout::new(16, 8192, 16), &mut prg)?;
-    product("width of one head", &holder, &evaluator, &Layout::new(128, 64, 128), &mut prg)?;
+    product("M X, per chunk and head", &holder, &evaluator, &Layout::new(128, 64, 128), &mut prg)?;
+    product("S, per chunk", &holder, &evaluator, &Layout::new(128, 128, 128), &mut prg)?;
+    // One term: all but the packing is little.
+    product("packing of 64 results", &holder, &evaluator, &Layout::new(1, 64, 64), &mut prg)?;
     Ok(())
 }

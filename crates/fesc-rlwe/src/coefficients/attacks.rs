@@ -5,7 +5,7 @@ use fesc_ring::Prg;
 
 use super::holder::{answer_mask, split};
 use super::sample::{Q_MASK, errors, small, uniform};
-use super::tests::{pair, prg};
+use super::tests::{pair, prg, whole};
 use super::*;
 
 /// The scalar `m`, `|m| <= 2^47`, for which the top 56 bits of `m a mod 2^104` are nearest to `top`: a closest vector in the lattice
@@ -26,14 +26,13 @@ fn recover(a: u128, top: u64) -> i128 {
 
 /// One ciphertext of the key holder's and its `a`, with what the evaluator makes of it.
 fn one_product(holder: &KeyHolder, evaluator: &Evaluator, scalar: u64, prg: &mut Prg) -> (Vec<u8>, Vec<u64>, Sum) {
-    let (upload, messages) = holder.random(prg).unwrap();
-    let cipher = evaluator.receive_random(&upload).unwrap();
-    let piece = Piece::whole(DEGREE).unwrap();
-    let sum = evaluator.combine(&[cipher], &piece, 1, &[scalar], 1).unwrap().remove(0);
+    let (upload, messages) = holder.random(&whole(), prg).unwrap();
+    let cipher = evaluator.receive_random(&whole(), &upload).unwrap();
+    let sum = evaluator.combine(&[cipher], &whole(), 1, [scalar].as_slice().into(), 1).unwrap().remove(0);
     (upload, messages, sum)
 }
 
-fn wide(words: &[Vec<u64>; 2], i: usize) -> u128 {
+fn number(words: &[Vec<u64>; 2], i: usize) -> u128 {
     u128::from(words[0][i]) | u128::from(words[1][i]) << 52
 }
 
@@ -54,7 +53,7 @@ fn without_the_zero_encryption_the_scalars_are_read_off() {
             let (_, d1) = split("answer", &response, RESPONSE_BYTES).unwrap();
             let d1 = Ring::new(56).unwrap().unpack(d1, DEGREE).unwrap();
             // A coefficient whose convergents are far from 2^52 may miss; the attacker sees which value comes twice.
-            let hits = (0..8).filter(|&i| recover(wide(&a, i), d1[i]) == i128::from(ring.to_signed(scalar))).count();
+            let hits = (0..8).filter(|&i| recover(number(&a, i), d1[i]) == i128::from(ring.to_signed(scalar))).count();
             *found += usize::from(hits >= 2);
         }
     }
@@ -94,14 +93,14 @@ fn without_the_mask_the_phase_tells_the_operand() {
         assert!(e.iter().all(|e| e.abs() < 60.0) && e.iter().any(|e| e.abs() > 8.0), "errors as drawn and rounded");
         let (r, f) = (small(&mut prg), errors(&mut prg));
         let (response, share) = evaluator.respond_with(&sum, &r, &f, &mut prg).unwrap();
-        let phase = holder.phase(&response, DEGREE).unwrap();
+        let phase = holder.phase(&response).unwrap();
         // What a mask that is a multiple of 2^16 would leave in the low part: the phase without the mask.
         let (seed, _) = split("answer", &response, RESPONSE_BYTES).unwrap();
         let zero = evaluator.polys.mul(&evaluator.key, &evaluator.polys.prepare_small(&r).unwrap()).unwrap();
         let true_d0 = sum.c0.iter().zip(&zero).map(|(c, z)| c.wrapping_add(*z));
         let bare: Vec<u64> = phase
             .iter()
-            .zip(answer_mask(&seed, DEGREE))
+            .zip(answer_mask(&seed))
             .zip(true_d0)
             .map(|((&p, mask), d0)| p.wrapping_sub(mask).wrapping_add(d0))
             .collect();
@@ -121,7 +120,7 @@ fn without_the_mask_the_phase_tells_the_operand() {
         assert!(chi_squared(&bare) > 1000.0);
         // As it is: uniform, and the sum of the shares is still right.
         assert!((20.0..130.0).contains(&chi_squared(&phase)), "{}", chi_squared(&phase));
-        let opened = holder.open(&response, DEGREE).unwrap();
+        let opened = holder.open(&response).unwrap();
         for ((&a, &b), &v) in opened.iter().zip(&share).zip(&values) {
             let want = ring.mul(v, ring.from_signed(scalar));
             assert!(ring.to_signed(ring.sub(ring.add(a, b), want)).abs() <= 1);
@@ -136,7 +135,7 @@ fn random_messages_are_uniform_beside_what_is_sent() {
     let mut prg = prg(25);
     let mut classes = [0f64; 64];
     for _ in 0..16 {
-        let (upload, values) = holder.random(&mut prg).unwrap();
+        let (upload, values) = holder.random(&whole(), &mut prg).unwrap();
         let (_, b) = split("upload", &upload, RANDOM_BYTES).unwrap();
         let b = Ring::new(52).unwrap().unpack(b, DEGREE).unwrap();
         // The top bits of what is sent border on the low bits of the message.
@@ -146,4 +145,62 @@ fn random_messages_are_uniform_beside_what_is_sent() {
     let mean = (16 * DEGREE / 64) as f64;
     let chi: f64 = classes.iter().map(|c| (c - mean).powi(2) / mean).sum();
     assert!((20.0..130.0).contains(&chi), "{chi}");
+}
+
+/// A packed answer is a function of the scalars that the key holder can compute too: without the zero encryption it confirms a guess. Without the mask the phase is
+/// the results. With both it does neither, and every coefficient is uniform, used or not.
+#[test]
+fn packed_answers_tell_no_more_than_others() {
+    let (holder, evaluator) = pair(26);
+    let (ring, mut prg) = (messages().unwrap(), prg(27));
+    let (vectors, width, outputs) = (5, 64, 40);
+    let layout = Layout::new(vectors, width, outputs);
+    let piece = layout.pieces()[0];
+    assert_eq!((layout.pieces().len(), piece.pack()), (1, 64));
+    let (upload, values) = holder.upload(&layout, &mut prg).unwrap();
+    let cipher = || [evaluator.receive_random(&piece, &upload).unwrap()];
+    let scalars = prg.ring_vec(ring, outputs * vectors);
+    let combine = |scalars: &[u64]| evaluator.combine(&cipher(), &piece, vectors, scalars.into(), outputs).unwrap();
+    let sum = combine(&scalars).remove(0);
+
+    let sent = |response: &[u8]| split("answer", response, RESPONSE_BYTES).unwrap().1.to_vec();
+    let zeros = [0; DEGREE];
+    let guess = combine(&scalars).remove(0);
+    let mut other = scalars.clone();
+    other[77] ^= 1 << 20;
+    let wrong = combine(&other).remove(0);
+    let answer = |sum: &Sum, bare: bool, prg: &mut Prg| {
+        let made = if bare { evaluator.respond_with(sum, &zeros, &zeros, prg) } else { evaluator.respond(sum, prg) };
+        sent(&made.unwrap().0)
+    };
+    let bare = answer(&sum, true, &mut prg);
+    assert!(bare == answer(&guess, true, &mut prg) && bare != answer(&wrong, true, &mut prg), "a guess is confirmed");
+    let whole = answer(&sum, false, &mut prg);
+    assert!(whole != answer(&guess, true, &mut prg) && whole != answer(&guess, false, &mut prg));
+
+    let (r, f) = (small(&mut prg), errors(&mut prg));
+    let (response, share) = evaluator.respond_with(&sum, &r, &f, &mut prg).unwrap();
+    let phase = holder.phase(&response).unwrap();
+    let (seed, _) = split("answer", &response, RESPONSE_BYTES).unwrap();
+    let zero = evaluator.polys.mul(&evaluator.key, &evaluator.polys.prepare_small(&r).unwrap()).unwrap();
+    let d0 = sum.c0.iter().zip(&zero).map(|(c, z)| c.wrapping_add(*z));
+    let masks = answer_mask(&seed);
+    let unmasked: Vec<u64> =
+        phase.iter().zip(&masks).zip(d0).map(|((&p, &mask), d0)| p.wrapping_sub(mask).wrapping_add(d0)).collect();
+    let opened = holder.open(&response).unwrap();
+    let (mut read, mut still) = (0, 0);
+    for o in 0..outputs {
+        for (p, at) in piece.places(o).enumerate() {
+            let terms = (0..vectors).map(|j| ring.mul(scalars[o * vectors + j], values[j * width + p]));
+            let want = terms.fold(0, |sum, x| ring.add(sum, x));
+            let near = |x: u64| ring.to_signed(ring.sub(x, want)).abs() <= 16;
+            assert!(near(ring.add(opened[at], share[at])), "result {o}, value {p}");
+            read += usize::from(near(unmasked[at] >> ANSWER_DELTA));
+            still += usize::from(near(phase[at] >> ANSWER_DELTA));
+        }
+    }
+    assert_eq!((read, still), (outputs * width, 0), "all results without the mask, none with it");
+    // All coefficients, in their low and in their high bits.
+    let high: Vec<u64> = phase.iter().map(|p| p >> 48).collect();
+    assert!((20.0..130.0).contains(&chi_squared(&phase)) && (20.0..130.0).contains(&chi_squared(&high)));
 }

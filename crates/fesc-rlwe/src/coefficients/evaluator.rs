@@ -1,24 +1,67 @@
 //! The evaluator: sums of its scalars times ciphertexts, and the answers.
 
+use std::ops::Range;
+
 use fesc_ring::poly::{PolyRing, PreparedFull};
 use fesc_ring::wide::{self, Shape, WORD, WORD_BITS};
 use fesc_ring::{Prg, Ring};
+use rayon::prelude::*;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::holder::{answer_mask, answers, key_mask, split};
+use super::pack::Packer;
+use super::residues::{Basis, LOG_SPECIAL};
 use super::sample::{errors, fresh_seed, small, uniform};
+use super::switch::{KEYS_BYTES, SwitchKey};
 use super::{
-    ANSWER_DELTA, DEGREE, GIVEN_BYTES, KEY_BYTES, LOG_ANSWER, LOG_Q, MAX_SUMMANDS, Piece, RANDOM_BYTES, RESPONSE_BYTES,
+    ANSWER_DELTA, DEGREE, GIVEN_BYTES, KEY_BYTES, LOG_ANSWER, LOG_Q, MAX_SUMMANDS, Piece, RESPONSE_BYTES,
     RESPONSE_DROP, UPLOAD_DROP, messages,
 };
 use crate::error::length;
 use crate::{Result, RlweError, params};
+
+/// Outputs that are multiplied at once: enough for the kernel, few enough to follow a triangle.
+const ROWS: usize = 32;
+
+/// The evaluator's scalars, `outputs x vectors`, row-major and modulo `2^48`.
+#[derive(Clone, Copy)]
+pub struct Scalars<'a> {
+    /// All of them.
+    pub values: &'a [u64],
+    /// For every output, how many vectors it is a sum of at most; from there on its scalars are zero. Everybody may know that: time depends on it. Outputs that
+    /// are not in here are sums of all vectors.
+    pub reach: &'a [usize],
+}
+
+impl<'a> From<&'a [u64]> for Scalars<'a> {
+    fn from(values: &'a [u64]) -> Self {
+        Self { values, reach: &[] }
+    }
+}
+
+/// Rows of centred scalars without the zeros at their ends.
+struct Rows {
+    terms: usize,
+    scalars: Zeroizing<Vec<i64>>,
+}
+
+impl Scalars<'_> {
+    fn rows(&self, outputs: Range<usize>, vectors: usize) -> Result<Rows> {
+        let ring = messages()?;
+        let reach = outputs.clone().map(|o| self.reach.get(o).map_or(vectors, |&r| r.min(vectors)));
+        let terms = reach.max().unwrap_or(0);
+        let rows = self.values[outputs.start * vectors..outputs.end * vectors].chunks_exact(vectors.max(1));
+        let scalars = rows.flat_map(|row| row[..terms].iter().map(|&x| ring.to_signed(x))).collect();
+        Ok(Rows { terms, scalars: Zeroizing::new(scalars) })
+    }
+}
 
 /// Works on ciphertexts of a key holder, whose public key it has.
 pub struct Evaluator {
     pub(super) polys: PolyRing,
     mask: PreparedFull,
     pub(super) key: PreparedFull,
+    packer: Packer,
 }
 
 /// A ciphertext as received. Public.
@@ -32,9 +75,8 @@ pub struct Cipher {
 /// A sum of products modulo `q'`, not yet masked: as secret as the scalars. It leaves only through [`Evaluator::respond`].
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct Sum {
-    /// As many coefficients as there are results.
+    /// Zero where there is no result.
     pub(super) c0: Vec<u64>,
-    /// All `N`.
     pub(super) c1: Vec<u64>,
 }
 
@@ -42,23 +84,26 @@ impl Evaluator {
     /// From a key holder's public key.
     ///
     /// # Errors
-    /// If it has another length than [`KEY_BYTES`].
+    /// If it has another length than [`KEY_BYTES`], or a residue in it is not reduced.
     pub fn new(public_key: &[u8]) -> Result<Self> {
-        params::check(DEGREE, LOG_Q)?;
+        params::check(DEGREE, LOG_Q.max(LOG_SPECIAL))?;
         let (seed, rest) = split("a public key of the coefficients engine, in bytes", public_key, KEY_BYTES)?;
         let polys = answers()?;
         let mask = polys.prepare_full(&key_mask(&seed))?;
-        let key = polys.prepare_full(&polys.ring().unpack(rest, DEGREE)?)?;
-        Ok(Self { polys, mask, key })
+        let (key, switch) = rest.split_at(rest.len().saturating_sub(KEYS_BYTES));
+        let key = polys.prepare_full(&polys.ring().unpack(key, DEGREE)?)?;
+        let basis = Basis::new()?;
+        let keys = SwitchKey::read_all(&basis, &seed, switch)?;
+        Ok(Self { polys, mask, key, packer: Packer::new(basis, keys) })
     }
 
     /// A ciphertext of random messages.
     ///
     /// # Errors
-    /// If it has another length than [`RANDOM_BYTES`].
-    pub fn receive_random(&self, bytes: &[u8]) -> Result<Cipher> {
-        let (seed, rest) = split("an encryption of random messages, in bytes", bytes, RANDOM_BYTES)?;
-        let b = Ring::new(WORD_BITS)?.unpack(rest, DEGREE)?;
+    /// If it has another length than [`Piece::upload_bytes`].
+    pub fn receive_random(&self, piece: &Piece, bytes: &[u8]) -> Result<Cipher> {
+        let (seed, rest) = split("an encryption of random messages, in bytes", bytes, piece.upload_bytes())?;
+        let b = Ring::new(piece.sent_bits())?.unpack(rest, DEGREE)?;
         Ok(Cipher { b, b_high: None, a: uniform(&seed) })
     }
 
@@ -74,8 +119,8 @@ impl Evaluator {
         Ok(Cipher { b: low.unpack(b, DEGREE)?, b_high: Some(b_high), a: uniform(&seed) })
     }
 
-    /// `sum_j scalars[o][j] v_j` for every output `o`, `scalars` row-major and modulo `2^48`. Vector `j` is block `j mod g` of cipher `j / g`, `g = N / B` with the
-    /// block size `B` of the piece; of every block the piece's width is results.
+    /// `sum_j scalars[o][j] v_j` for every output `o`, packed: one sum for every [`Piece::pack`] outputs. Vector `j` lies in
+    /// cipher `j / g`, value `p` in its coefficient `g p + j mod g`, with `g` of [`Piece::per_cipher`].
     ///
     /// # Errors
     /// If there are more than [`super::MAX_SUMMANDS`] vectors, not the ciphertexts that they take, or not `outputs` times `vectors` scalars.
@@ -84,41 +129,42 @@ impl Evaluator {
         ciphers: &[Cipher],
         piece: &Piece,
         vectors: usize,
-        scalars: &[u64],
+        scalars: Scalars<'_>,
         outputs: usize,
     ) -> Result<Vec<Sum>> {
-        let (block, width, per) = (piece.block, piece.width, piece.per_cipher());
         if vectors > MAX_SUMMANDS {
             return Err(RlweError::Summands { summands: vectors, most: MAX_SUMMANDS });
         }
-        length("ciphertexts of the vectors", vectors.div_ceil(per), ciphers.len())?;
-        length("scalars", outputs.saturating_mul(vectors), scalars.len())?;
-        let ring = messages()?;
-        let scalars = Zeroizing::new(scalars.iter().map(|&x| ring.to_signed(x)).collect::<Vec<i64>>());
-
-        let mut c0 = Zeroizing::new(vec![0; outputs * width]);
-        let wide = ciphers.iter().any(|c| c.b_high.is_some());
-        let shape = Shape { terms: vectors, cols: width, wide, shift: LOG_Q - LOG_ANSWER - UPLOAD_DROP };
-        let read = |j: usize, from: usize, lo: &mut [u64], hi: &mut [u64]| {
-            let (cipher, at) = (&ciphers[j / per], j % per * block + from);
-            lo.copy_from_slice(&cipher.b[at..at + lo.len()]);
-            match &cipher.b_high {
-                Some(high) => hi.copy_from_slice(&high[at..at + hi.len()]),
-                None => hi.fill(0),
+        length("ciphertexts of the vectors", vectors.div_ceil(piece.per_cipher()), ciphers.len())?;
+        length("scalars", outputs.saturating_mul(vectors), scalars.values.len())?;
+        let mut sums = Vec::with_capacity(outputs.div_ceil(piece.pack));
+        let rows = piece.pack.max(ROWS);
+        for first in (0..outputs).step_by(rows) {
+            let count = rows.min(outputs - first);
+            // Both are wiped: before the zero encryption a sum is as good as its scalars.
+            let mut c0 = Zeroizing::new(vec![0; count * piece.width]);
+            let mut c1 = Zeroizing::new(vec![0; count * DEGREE]);
+            let blocks = c0.chunks_mut(ROWS * piece.width).zip(c1.chunks_mut(ROWS * DEGREE));
+            for (i, (c0, c1)) in blocks.enumerate() {
+                let first = first + i * ROWS;
+                let outputs = first..first + c1.len() / DEGREE;
+                multiply(ciphers, piece, scalars.rows(outputs, vectors)?, c0, c1)?;
             }
-        };
-        wide::combine(shape, &scalars, read, &mut c0)?;
+            let packs = c1.par_chunks(piece.pack * DEGREE).zip(c0.par_chunks(piece.pack * piece.width));
+            sums.par_extend(packs.map(|(c1, values)| self.pack(piece, c1, values)));
+        }
+        Ok(sums)
+    }
 
-        let mut c1 = Zeroizing::new(vec![0; outputs * DEGREE]);
-        let shape = Shape { terms: vectors, cols: DEGREE, wide: true, shift: LOG_Q - LOG_ANSWER };
-        let read = |j: usize, from: usize, lo: &mut [u64], hi: &mut [u64]| {
-            rotated(&ciphers[j / per].a, j % per * block + from, lo, hi);
-        };
-        wide::combine(shape, &scalars, read, &mut c1)?;
-
-        let c0 = (0..outputs).map(|o| c0[o * width..(o + 1) * width].to_vec());
-        let c1 = (0..outputs).map(|o| c1[o * DEGREE..(o + 1) * DEGREE].to_vec());
-        Ok(c0.zip(c1).map(|(c0, c1)| Sum { c0, c1 }).collect())
+    /// Up to [`Piece::pack`] results in one sum: their `c1`, and the values in their `c0`.
+    fn pack(&self, piece: &Piece, c1: &[u64], values: &[u64]) -> Sum {
+        let (mut c0, c1) = if piece.pack > 1 { self.packer.pack(piece, c1) } else { (vec![0; DEGREE], c1.to_vec()) };
+        for (i, values) in values.chunks_exact(piece.width).enumerate() {
+            for (at, &value) in piece.places(i).zip(values) {
+                c0[at] = c0[at].wrapping_add(value.wrapping_mul(piece.pack as u64));
+            }
+        }
+        Sum { c0, c1 }
     }
 
     /// The answer ([`RESPONSE_BYTES`]) and this party's shares of the results.
@@ -146,7 +192,7 @@ impl Evaluator {
 
         // R = d0' - d0.
         let zero = Zeroizing::new(self.polys.mul(&self.key, &r)?);
-        let mut share = answer_mask(&seed, sum.c0.len());
+        let mut share = answer_mask(&seed);
         let ring = messages()?;
         for ((x, &c), &z) in share.iter_mut().zip(&sum.c0).zip(zero.iter()) {
             let mask = x.wrapping_sub(c).wrapping_sub(z);
@@ -154,6 +200,30 @@ impl Evaluator {
         }
         Ok((bytes, share))
     }
+}
+
+/// Sums of a few rows of scalars times vectors, before packing: the values in `c0`, and `c1`.
+fn multiply(ciphers: &[Cipher], piece: &Piece, rows: Rows, c0: &mut [u64], c1: &mut [u64]) -> Result<()> {
+    let (width, per) = (piece.width, piece.per_cipher());
+    let wide = ciphers.iter().any(|c| c.b_high.is_some());
+    let shape = Shape { terms: rows.terms, cols: width, wide, shift: LOG_Q - LOG_ANSWER - UPLOAD_DROP };
+    let read = |j: usize, from: usize, lo: &mut [u64], hi: &mut [u64]| {
+        let (cipher, at) = (&ciphers[j / per], j % per + per * from);
+        let gather = |out: &mut [u64], b: &[u64]| {
+            out.iter_mut().zip(b[at..].iter().step_by(per)).for_each(|(o, &b)| *o = b);
+        };
+        gather(lo, &cipher.b);
+        match &cipher.b_high {
+            Some(high) => gather(hi, high),
+            None => hi.fill(0),
+        }
+    };
+    wide::combine(shape, &rows.scalars, read, c0)?;
+    let shape = Shape { terms: rows.terms, cols: DEGREE, wide: true, shift: LOG_Q - LOG_ANSWER };
+    let read = |j: usize, from: usize, lo: &mut [u64], hi: &mut [u64]| {
+        rotated(&ciphers[j / per].a, j % per + from, lo, hi);
+    };
+    Ok(wide::combine(shape, &rows.scalars, read, c1)?)
 }
 
 /// Coefficients `at ..` of a polynomial whose coefficients `N ..` are its first ones negated: `X^-at` times it.

@@ -5,9 +5,11 @@ use fesc_ring::wide::{WORD, WORD_BITS};
 use fesc_ring::{Prg, Ring};
 use zeroize::Zeroizing;
 
+use super::residues::{Basis, LOG_SPECIAL};
 use super::sample::{Purpose, Q_MASK, Secret, errors, fresh_seed, small, stream, uniform};
+use super::switch;
 use super::{
-    ANSWER_DELTA, DEGREE, DELTA, GIVEN_BYTES, KEY_BYTES, LOG_ANSWER, LOG_Q, MESSAGE_BITS, RANDOM_BYTES, RESPONSE_BYTES,
+    ANSWER_DELTA, DEGREE, DELTA, GIVEN_BYTES, KEY_BYTES, LOG_ANSWER, LOG_Q, MESSAGE_BITS, Piece, RESPONSE_BYTES,
     RESPONSE_DROP, SEED_BYTES, UPLOAD_DROP, messages,
 };
 use crate::error::length;
@@ -32,9 +34,9 @@ pub(super) fn key_mask(seed: &[u8; SEED_BYTES]) -> Vec<u64> {
     out
 }
 
-/// The first `width` coefficients of `d0'`.
-pub(super) fn answer_mask(seed: &[u8; SEED_BYTES], width: usize) -> Vec<u64> {
-    let mut out = vec![0; width];
+/// `d0'`.
+pub(super) fn answer_mask(seed: &[u8; SEED_BYTES]) -> Vec<u64> {
+    let mut out = vec![0; DEGREE];
     stream(Purpose::Mask, seed).fill_u64(&mut out);
     out
 }
@@ -49,12 +51,12 @@ pub(super) fn split<'a>(what: &'static str, bytes: &'a [u8], expected: usize) ->
 }
 
 impl KeyHolder {
-    /// A fresh key pair; the bytes are the public key, for the evaluator.
+    /// A fresh key pair; the bytes are the public key and the automorphism keys, for the evaluator.
     ///
     /// # Errors
     /// None with these constants.
     pub fn new(prg: &mut Prg) -> Result<(Self, Vec<u8>)> {
-        params::check(DEGREE, LOG_Q)?;
+        params::check(DEGREE, LOG_Q.max(LOG_SPECIAL))?;
         let s = small(prg);
         let polys = answers()?;
         let small = polys.prepare_small(&s)?;
@@ -65,6 +67,7 @@ impl KeyHolder {
         let mut bytes = Vec::with_capacity(KEY_BYTES);
         bytes.extend_from_slice(&seed);
         polys.ring().pack_into(&mut bytes, &key);
+        switch::keys(&Basis::new()?, &s, &seed, prg, &mut bytes)?;
         Ok((Self { secret: Secret::new(&s)?, polys, small }, bytes))
     }
 
@@ -77,18 +80,20 @@ impl KeyHolder {
         (seed, y)
     }
 
-    /// An encryption of random messages ([`RANDOM_BYTES`]), and the messages: `N` elements of `Z_2^48`, pseudorandom for the evaluator.
+    /// An encryption of random messages ([`Piece::upload_bytes`]), and the messages: `N` elements of `Z_2^48`, pseudorandom for the evaluator.
     ///
     /// # Errors
     /// None with these constants.
-    pub fn random(&self, prg: &mut Prg) -> Result<(Vec<u8>, Vec<u64>)> {
+    pub fn random(&self, piece: &Piece, prg: &mut Prg) -> Result<(Vec<u8>, Vec<u64>)> {
+        let sent = Ring::new(piece.sent_bits())?;
         let (seed, y) = self.sample(prg);
         let ring = messages()?;
-        let values = y.iter().map(|&y| ring.neg((y >> DELTA) as u64)).collect();
-        let low: Vec<u64> = y.iter().map(|&y| (y >> UPLOAD_DROP) as u64 & WORD).collect();
-        let mut bytes = Vec::with_capacity(RANDOM_BYTES);
+        // The message begins where what is sent ends.
+        let values = y.iter().map(|&y| ring.neg((y >> (UPLOAD_DROP + sent.bits())) as u64)).collect();
+        let low: Vec<u64> = y.iter().map(|&y| sent.reduce((y >> UPLOAD_DROP) as u64)).collect();
+        let mut bytes = Vec::with_capacity(piece.upload_bytes());
         bytes.extend_from_slice(&seed);
-        Ring::new(WORD_BITS)?.pack_into(&mut bytes, &low);
+        sent.pack_into(&mut bytes, &low);
         Ok((bytes, values))
     }
 
@@ -111,25 +116,24 @@ impl KeyHolder {
         Ok(bytes)
     }
 
-    /// This party's shares of the first `width` results of an answer.
+    /// This party's shares of all `N` coefficients of an answer; the piece says which are results.
     ///
     /// # Errors
-    /// If the answer has another length than [`RESPONSE_BYTES`], or `width` is above `N`.
-    pub fn open(&self, response: &[u8], width: usize) -> Result<Vec<u64>> {
-        let mut shares = self.phase(response, width)?;
+    /// If the answer has another length than [`RESPONSE_BYTES`].
+    pub fn open(&self, response: &[u8]) -> Result<Vec<u64>> {
+        let mut shares = self.phase(response)?;
         shares.iter_mut().for_each(|x| *x >>= ANSWER_DELTA);
         debug_assert!(shares.iter().all(|x| x >> MESSAGE_BITS == 0));
         Ok(shares)
     }
 
     /// `d0' + d1 s`.
-    pub(super) fn phase(&self, response: &[u8], width: usize) -> Result<Vec<u64>> {
-        length("results of one answer", DEGREE.min(width), width)?;
+    pub(super) fn phase(&self, response: &[u8]) -> Result<Vec<u64>> {
         let (seed, rest) = split("an answer of the coefficients engine, in bytes", response, RESPONSE_BYTES)?;
         let mut d1 = Ring::new(LOG_ANSWER - RESPONSE_DROP)?.unpack(rest, DEGREE)?;
         d1.iter_mut().for_each(|x| *x <<= RESPONSE_DROP);
         let product = Zeroizing::new(self.polys.mul(&self.polys.prepare_full(&d1)?, &self.small)?);
-        let mut phase = answer_mask(&seed, width);
+        let mut phase = answer_mask(&seed);
         for (o, &p) in phase.iter_mut().zip(product.iter()) {
             *o = o.wrapping_add(p);
         }

@@ -30,6 +30,8 @@ pub(super) enum Purpose {
     Key,
     /// `d0'` of an answer.
     Mask,
+    /// Public halves of automorphism keys.
+    Switch,
 }
 
 /// A seed for a public polynomial.
@@ -159,12 +161,12 @@ mod tests {
 
     #[test]
     fn purposes_and_seeds_give_different_streams() {
-        let mut first: Vec<u64> = [Purpose::Upload, Purpose::Key, Purpose::Mask]
+        let mut first: Vec<u64> = [Purpose::Upload, Purpose::Key, Purpose::Mask, Purpose::Switch]
             .into_iter()
             .flat_map(|p| [stream(p, &[0; 16]).next_u64(), stream(p, &[1; 16]).next_u64()])
             .collect();
         first.sort_unstable();
         first.dedup();
-        assert_eq!(first.len(), 6);
+        assert_eq!(first.len(), 8);
     }
 }

@@ -3,7 +3,7 @@
 //! Both parties hold additive shares of the operands' masks and want shares of `left0 right1 + left1 right0`. One encrypts its share of an operand slot by
 //! slot, the other multiplies by its own share of the other operand, adds up over the sum, masks and answers. `plan.rs` says which operand and
 //! layout, the cheapest in bytes for every product; `run.rs` how the messages go. Products of long vectors by scalars go to the [`coefficients`] engine where that
-//! is cheaper still (`scalars.rs`): it chooses this party's share of one mask, and its cross terms may be off by one in the last place.
+//! is cheaper still (`scalars.rs`): it chooses this party's share of one mask, and its cross terms may be off by one in the last place, by a few units where it packs.
 //!
 //! Shares are lifted to centred integers below `2^47`, results are modulo `2^48`: only bundles over that ring are taken, and only where they are cheaper
 //! than Gilboa's method ([`TwoParty::gilboa_bytes`]). Views and failures are those of [`crate::slots`]; every slot of an answer is masked, used or not.

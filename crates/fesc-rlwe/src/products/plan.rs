@@ -95,13 +95,15 @@ pub(super) struct Prices {
     pub slots: usize,
     pub upload: u64,
     pub answer: u64,
+    /// Least matrix products of the engine of scalars.
+    pub matrix: usize,
 }
 
 impl Prices {
     pub(super) fn new(params: &SlotParams, held: usize) -> Self {
         let wire = |payload: usize| (payload + HEADER_BYTES) as u64;
         let (upload, answer) = (wire(params.upload_bytes()), wire(params.response_bytes()));
-        Self { held, slots: params.slots(), upload, answer }
+        Self { held, slots: params.slots(), upload, answer, matrix: super::scalars::MATRIX }
     }
 }
 

@@ -1,12 +1,21 @@
-//! Products whose multiplier is one scalar for many values, by the [`crate::coefficients`] engine: chunk states, their recurrence, and their contraction.
+//! Products whose multiplier is one scalar for many values, by the [`crate::coefficients`] engine: the matrix products of the scan.
 //!
 //! `out[b, l, r] = sum over s of left[b, l, s] right[b, r, s]`: for each batch place `b`, scalars `left[b, l, s]` times vectors over `r` (or the sides
 //! exchanged). Each party encrypts its share of the vectors and evaluates on the peer's. The engine *chooses* the vectors: this party's share of that
 //! mask is replaced before anything else uses it. So a mask can be the vectors of one product only; in all others of the bundle it may be anything else.
 //!
-//! Each of the two cross terms may be off by one in the last place. Hence only long vectors, from [`LEAST`] values on, for several outputs: in this house those are the matrix
-//! products of the scan, which are truncated next. A head, a pooling or a scaling has one output and stays exact. And only where the bytes
-//! are fewer than those of [`super::plan`]: `U + D` of [`coefficients::Layout`] for each batch place and direction, with the frames.
+//! Each of the two cross terms may be off in the last place: by one, or by a few units where results are packed (a deviation of 4.6 at the base size, 16 at most). Hence only what in this house
+//! are the matrix products of the scan, which are truncated by 10 bits or more next: vectors of [`LEAST`] values on for several outputs, and products that have [`MATRIX`] of everything.
+//! A head, a pooling or a scaling has one output and stays exact; so do outer products. And only where the bytes are fewer than those of [`super::plan`]: `U + D` of [`coefficients::Layout`]
+//! for each batch place and direction, with the frames. Which operand is the vectors is decided by bytes and work together.
+//!
+//! | base size | bytes per result, both directions | slots |
+//! |---|---|---|
+//! | M X, vectors X | 25.5 | 148 |
+//! | S, vectors B | 25.8 | 360 |
+//! | B^T V, vectors V | 26.4 | 105 |
+//! | C H, vectors H | 26.4 | 105 |
+//! | recurrence | 27.0 | 62 |
 //!
 //! The uploads of all products are drawn first. Then both parties, in lock-step: send the uploads of a group of batch places, answer the peer's, open.
 
@@ -22,13 +31,15 @@ use zeroize::Zeroizing;
 use super::layout::Places;
 use super::plan::{Plan, Prices, Side};
 use crate::Result;
-use crate::coefficients::{self, Evaluator, KeyHolder, MAX_SUMMANDS};
+use crate::coefficients::{self, Evaluator, KeyHolder, MAX_SUMMANDS, Scalars};
 
 const UPLOAD: Tag = Tag(0x0424);
 const ANSWER: Tag = Tag(0x0425);
 
-/// Shortest vectors that are taken. Below, products may be of any kind, and ciphertexts would be mostly empty answers.
-pub(super) const LEAST: usize = 1024;
+/// Vectors that are taken whatever the rest, for several outputs.
+const LEAST: usize = 1024;
+/// What width, outputs and summands of a matrix product have at least to be taken. Below, products may be of any kind: outer products, heads.
+pub(super) const MATRIX: usize = 32;
 /// Bytes on their way in one direction, and most of one batch place. Few in tests, so that these see more than one group.
 const GROUP: usize = if cfg!(test) { 1 << 18 } else { 1 << 26 };
 
@@ -43,15 +54,17 @@ pub(super) struct Scaled {
 }
 
 impl Scaled {
-    fn new(product: usize, form: &Form, vectors: Side) -> Option<Self> {
+    fn new(product: usize, form: &Form, vectors: Side, matrix: usize) -> Option<Self> {
         let (width, outputs, lower) = match vectors {
             Side::Right => (form.right(), form.left(), form.right_is_lower()),
             Side::Left => (form.left(), form.right(), form.left_is_lower()),
         };
-        if width < LEAST || outputs < 2 || !(1..=MAX_SUMMANDS).contains(&form.sum()) || lower {
+        let sum = form.sum();
+        let suits = width >= LEAST && outputs >= 2 || width.min(outputs).min(sum) >= matrix;
+        if !suits || !(1..=MAX_SUMMANDS).contains(&sum) || lower {
             return None;
         }
-        let layout = coefficients::Layout::new(form.sum(), width, outputs);
+        let layout = coefficients::Layout::new(sum, width, outputs);
         let bounded = layout.upload_bytes() + layout.response_bytes() <= GROUP.max(1 << 26);
         bounded.then_some(Self { product, vectors, batch: form.batch(), layout })
     }
@@ -65,6 +78,12 @@ impl Scaled {
     fn scalars<'a>(&self, bundle: &Bundle, masks: &'a [Vec<u64>]) -> &'a [u64] {
         let product = &bundle.products[self.product];
         &masks[if self.vectors == Side::Left { product.right } else { product.left }]
+    }
+
+    /// How far a cross term may be off, but for once in `10^11` results: seven deviations and the floor of a share.
+    #[cfg(test)]
+    pub(super) fn tolerance(&self) -> i64 {
+        1 + if self.layout.noise() < 1.0 / 6.4 { 0 } else { (7.0 * self.layout.noise()).ceil() as i64 }
     }
 
     /// Bytes in each direction.
@@ -87,8 +106,8 @@ pub(super) fn choose(bundle: &Bundle, plan: &Plan, prices: &Prices) -> Vec<Scale
     let mut chosen = Vec::new();
     for (i, _) in bundle.products.iter().enumerate().filter(|(_, p)| p.left != p.right) {
         let sides = [Side::Right, Side::Left].into_iter();
-        let ways = sides.filter_map(|side| Scaled::new(i, &plan.forms[i], side));
-        let best = ways.filter(|s| !taken[s.mask(bundle)]).min_by_key(Scaled::bytes);
+        let ways = sides.filter_map(|side| Scaled::new(i, &plan.forms[i], side, prices.matrix));
+        let best = ways.filter(|s| !taken[s.mask(bundle)]).min_by_key(|s| s.layout.weight());
         if let Some(best) = best.filter(|s| plan.bytes_of(i, prices).is_some_and(|slots| 2 * s.bytes() < slots)) {
             taken[best.mask(bundle)] = true;
             chosen.push(best);
@@ -164,6 +183,7 @@ impl Engine<'_> {
         prg: &mut Prg,
     ) -> Result<(), MpcError> {
         let layout = &scaled.layout;
+        let reach = self.reach(scaled);
         let mut uploads = uploads.into_iter();
         for group in scaled.groups() {
             for upload in uploads.by_ref().take(group.len()) {
@@ -171,7 +191,8 @@ impl Engine<'_> {
             }
             let theirs = receive(channel, UPLOAD, group.len(), layout.upload_bytes())?;
             let answer = |((b, upload), mut prg): ((usize, Vec<u8>), Prg)| {
-                self.evaluator.answer(layout, &upload, &self.scalars(scaled, b, masks), &mut prg)
+                let values = self.scalars(scaled, b, masks);
+                self.evaluator.answer(layout, &upload, Scalars { values: &values, reach: &reach }, &mut prg)
             };
             let work = group.clone().into_par_iter().zip(theirs).zip(streams(prg, group.len()));
             let made: Vec<_> = work.map(answer).collect::<Result<_>>()?;
@@ -187,6 +208,14 @@ impl Engine<'_> {
             }
         }
         Ok(())
+    }
+
+    /// How many vectors each output is a sum of: less than all in a triangle.
+    fn reach(&self, scaled: &Scaled) -> Vec<usize> {
+        let index = self.places[scaled.product].side(scaled.vectors.other());
+        let vectors = scaled.layout.vectors();
+        let of = |o: usize| (0..vectors).rev().find(|&s| index.stored(o, s)).map_or(0, |s| s + 1);
+        (0..scaled.layout.outputs()).map(of).collect()
     }
 
     /// This party's scalars of a batch place, `outputs x vectors`; 0 above a diagonal.

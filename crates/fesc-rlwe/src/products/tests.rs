@@ -106,8 +106,8 @@ fn check(sources: &mut [(Rlwe, Channel); 2], name: &str, bundle: &Bundle) {
         let [l, r] = [product.left, product.right];
         let mut want = naive(bundle, product, &shares[0][l], &shares[1][r]);
         ring().add_assign(&mut want, &naive(bundle, product, &shares[1][l], &shares[0][r])).unwrap();
-        // Each of the two cross terms of a product by scalars may be off by one.
-        let tolerance = if whole.scaled.iter().any(|s| s.product == p) { 2 } else { 0 };
+        // Each of the two cross terms of a product by scalars may be off.
+        let tolerance = whole.scaled.iter().find(|s| s.product == p).map_or(0, |s| 2 * s.tolerance());
         let got = out0[p].iter().zip(&out1[p]).map(|(&x, &y)| ring().add(x, y));
         let error = got.zip(&want).map(|(g, &w)| ring().to_signed(ring().sub(g, w)).abs()).max().unwrap_or(0);
         assert!(error <= tolerance, "{name}, product {p}: sizes {:?}, off by {error}", bundle.sizes);
@@ -148,7 +148,7 @@ fn long_vectors_by_scalars() {
     for (name, bundle, count) in [
         ("vectors on the left", single(&[2, 3, 5, 1500], full(&[0, 3, 1]), full(&[1, 0, 2]), full(&[0, 2, 3])), 1),
         ("vectors of several ciphertexts", single(&[2, 5000, 2], full(&[0, 2]), full(&[0, 1]), full(&[1, 2])), 1),
-        ("short vectors", single(&[2, 3, 5, 1000], full(&[0, 1, 2]), full(&[0, 1, 3]), full(&[0, 2, 3])), 0),
+        ("few vectors", single(&[2, 3, 5, 1000], full(&[0, 1, 2]), full(&[0, 1, 3]), full(&[0, 2, 3])), 0),
         (
             "triangles as vectors",
             single(&[2, 2, 60, 60], full(&[0, 1]), Tensor::lower(&[1, 2, 3]), Tensor::lower(&[0, 2, 3])),
@@ -165,6 +165,30 @@ fn long_vectors_by_scalars() {
     // Rows of different lengths are not vectors.
     let rows = single(&[1030, 1030, 2], Tensor::lower(&[0, 1]), full(&[0, 2]), full(&[1, 2]));
     assert_eq!(scaled(&sources, &rows), 0);
+}
+
+/// Matrix products of short vectors: interleaved and packed. Smaller ones than in earnest, so that there are many shapes.
+#[test]
+fn matrix_products_are_packed() {
+    let mut sources = parties();
+    let taken = |sources: &[(Rlwe, Channel); 2], bundle: &Bundle| scaled(sources, bundle);
+    sources.iter_mut().for_each(|(source, _)| source.prices.matrix = 2);
+    // k, g, h, q, n, p: with two groups, with odd sizes, with more outputs than one pack, with more vectors than one ciphertext.
+    for sizes in [[2, 1, 3, 5, 4, 3], [1, 2, 2, 9, 7, 100], [2, 1, 1, 70, 3, 64], [3, 1, 2, 33, 40, 65]] {
+        for (name, bundle) in scan_products(sizes) {
+            if matches!(name, "S" | "M X" | "B^T V" | "C H") {
+                assert_eq!(taken(&sources, &bundle), 1, "{name} {sizes:?}");
+                check(&mut sources, name, &bundle);
+            }
+        }
+    }
+    // In earnest small products stay where they are exact, and those of the scan at base size are taken.
+    sources.iter_mut().for_each(|(source, _)| source.prices.matrix = scalars::MATRIX);
+    for (small, base) in scan_products([2, 1, 2, 31, 31, 20]).iter().zip(scan_products([16, 1, 24, 128, 128, 64])) {
+        assert_eq!(taken(&sources, &small.1), 0, "{}", small.0);
+        let expected = matches!(base.0, "S" | "M X" | "B^T V" | "recurrence" | "C H");
+        assert_eq!(taken(&sources, &base.1), usize::from(expected), "{}", base.0);
+    }
 }
 
 /// A mask that one product chooses is an operand of others: scalars, slots, and vectors of a second product, which cannot choose it again.
@@ -249,7 +273,9 @@ fn bytes_of_long_products_at_base_size() {
         let (up, down) = sources[0].0.declared(&bundle);
         let each = (up + down) as f64 / bundle.product_len(0) as f64;
         match name {
-            "B^T V" | "C H" => assert!((54.6..54.8).contains(&each), "{name}: {each}"),
+            "B^T V" | "C H" => assert!((26.4..26.5).contains(&each), "{name}: {each}"),
+            "M X" => assert!((25.5..25.6).contains(&each), "{name}: {each}"),
+            "S" => assert!((25.7..25.8).contains(&each), "{name}: {each}"),
             _ => {}
         }
     }
@@ -336,7 +362,7 @@ fn bundles_are_taken_where_they_are_cheaper() {
     for ((bundle, (x, z)), (y, w)) in [&large, &small, &chosen].into_iter().zip(first).zip(second) {
         let [left, right] = [0, 1].map(|i| x[i].join(&y[i]).unwrap());
         let (got, want) = (z.join(&w).unwrap(), naive(bundle, &bundle.products[0], &left, &right));
-        let tolerance = if bundle == &chosen { 2 } else { 0 };
+        let tolerance = if bundle == &chosen { 4 } else { 0 };
         assert_eq!(got.len(), want.len());
         assert!(got.iter().zip(&want).all(|(&g, &w)| ring().to_signed(ring().sub(g, w)).abs() <= tolerance));
     }
