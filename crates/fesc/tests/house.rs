@@ -15,6 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fesc-approx", &["fesc-ring"]),
     ("fesc-mpc", &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx"]),
     ("fesc-rlwe", &["fesc-ring", "fesc-net", "fesc-ot", "fesc-mpc"]),
+    ("fesc-ckks", &["fesc-ring"]),
     ("fesc-model", &["fesc-ring", "fesc-approx"]),
     ("fesc-scan", &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx", "fesc-mpc", "fesc-model"]),
     (
@@ -31,6 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "fesc-approx",
             "fesc-mpc",
             "fesc-rlwe",
+            "fesc-ckks",
             "fesc-model",
             "fesc-scan",
             "fesc-infer",

@@ -1,0 +1,2 @@
+//! Leveled RNS-CKKS for the paper's kernels.
+#![forbid(unsafe_code)]
