@@ -32,15 +32,32 @@ pub struct Channel {
     config: Config,
     next_out: u32,
     next_in: u32,
-    /// Greatest depth sent.
-    sent_depth: u32,
-    /// Greatest depth received.
-    received_depth: u32,
+    clock: Clock,
+    /// The clocks of other phases, by the name of the phase.
+    stopped: Vec<(String, Clock)>,
+    /// Whose clock runs; empty before the first [`Channel::begin`].
+    running: String,
     counter: Counter,
     /// After an error the stream is out of step: nothing on it can be trusted any more.
     broken: bool,
     #[cfg(feature = "tap")]
     tap: Option<Tap>,
+}
+
+/// A causal clock: depths as [`crate::frame`] defines them, of the messages sent while it runs.
+#[derive(Debug, Clone, Copy, Default)]
+struct Clock {
+    /// Greatest depth sent.
+    sent: u32,
+    /// Greatest depth received.
+    received: u32,
+}
+
+impl Clock {
+    /// The greatest depth so far.
+    fn depth(&self) -> u32 {
+        self.sent.max(self.received)
+    }
 }
 
 /// What a test does with every payload that arrives: keep a copy, or spoil it.
@@ -125,10 +142,10 @@ impl Channel {
         let mut channel = Channel::over(outgoing, Some(thread), Incoming::Stream(reader), config);
         channel.socket = Some(socket);
         (channel.next_out, channel.next_in) = (1, 1);
-        (channel.sent_depth, channel.received_depth) = (1, 1);
         channel.phase("hello");
         channel.counter.sent(1, hello_bytes);
-        channel.counter.received(1, hello_bytes);
+        channel.counter.received(0, hello_bytes);
+        channel.clock = Clock { sent: 1, received: 1 };
         channel.phase("main");
         Ok(channel)
     }
@@ -142,8 +159,9 @@ impl Channel {
             config,
             next_out: 0,
             next_in: 0,
-            sent_depth: 0,
-            received_depth: 0,
+            clock: Clock::default(),
+            stopped: Vec::new(),
+            running: String::new(),
             counter: Counter::new(),
             broken: false,
             #[cfg(feature = "tap")]
@@ -158,9 +176,26 @@ impl Channel {
         self.tap = Some(tap);
     }
 
-    /// Starts (or goes back to) a named phase; all counts go to it until the next call.
+    /// Starts (or goes back to) a named phase; all counts go to it until the next call. The causal clock runs on: a round of this
+    /// phase may begin where the one before ended, and need not be told to the peer.
     pub fn phase(&mut self, name: &str) {
         self.counter.enter(name);
+    }
+
+    /// The same with a causal clock of its own, which stands still while another phase's runs. So the rounds of a phase are those of
+    /// its own messages, whatever comes before or between them. Both parties must begin it between the same messages, else
+    /// depths are wrong and sooner or later refused.
+    pub fn begin(&mut self, name: &str) {
+        self.counter.enter(name);
+        if self.running == name {
+            return;
+        }
+        let next = match self.stopped.iter().position(|(n, _)| n == name) {
+            Some(at) => self.stopped.swap_remove(at).1,
+            None => Clock::default(),
+        };
+        let before = std::mem::replace(&mut self.clock, next);
+        self.stopped.push((std::mem::replace(&mut self.running, name.into()), before));
     }
 
     /// The counts so far.
@@ -181,14 +216,15 @@ impl Channel {
     fn try_send(&mut self, tag: Tag, payload: Vec<u8>) -> Result<(), NetError> {
         let sequence = self.next_out;
         let next = sequence.checked_add(1).ok_or(NetError::SessionTooLong)?;
-        let depth = self.received_depth.checked_add(1).ok_or(NetError::SessionTooLong)?;
+        let depth = self.clock.received.checked_add(1).ok_or(NetError::SessionTooLong)?;
         let len = length(sequence, payload.len())?;
         let header = Header { tag, version: FRAME_VERSION, sequence, depth, len };
         let frame = Frame { header, payload, queued: Instant::now() };
         self.outgoing.push(frame, self.config.write_timeout).map_err(|f| self.explain(f))?;
         self.next_out = next;
-        self.sent_depth = self.sent_depth.max(depth);
-        self.counter.sent(depth, u64::from(len) + HEADER_BYTES as u64);
+        let before = self.clock.depth();
+        self.clock.sent = self.clock.sent.max(depth);
+        self.counter.sent(self.clock.depth() - before, u64::from(len) + HEADER_BYTES as u64);
         Ok(())
     }
 
@@ -209,8 +245,8 @@ impl Channel {
             tag,
             len: length(sequence, len)?,
             sequence,
-            min_depth: self.received_depth.max(1),
-            max_depth: self.sent_depth.saturating_add(1),
+            min_depth: self.clock.received.max(1),
+            max_depth: self.clock.sent.saturating_add(1),
         };
         let timeout = self.config.read_timeout;
         let received = match &mut self.incoming {
@@ -219,8 +255,9 @@ impl Channel {
         };
         let (header, payload) = received.map_err(|e| self.prefer_stall(e))?;
         self.next_in = next;
-        self.received_depth = header.depth;
-        self.counter.received(header.depth, u64::from(expected.len) + HEADER_BYTES as u64);
+        let before = self.clock.depth();
+        self.clock.received = header.depth;
+        self.counter.received(self.clock.depth() - before, u64::from(expected.len) + HEADER_BYTES as u64);
         #[cfg(feature = "tap")]
         let payload = {
             let mut payload = payload;
@@ -364,6 +401,43 @@ mod tests {
         assert_eq!(sa.phase("exchange").rounds, 1);
     }
 
+    /// A generator's messages between two of the protocol: with one clock they hide its rounds or add to them, depending on who
+    /// sent last. With a clock of its own each phase has the rounds that it would have alone.
+    #[test]
+    fn a_phase_with_its_own_clock_has_its_own_rounds() {
+        let (mut a, mut b) = Channel::memory_pair();
+        // Set-up ends with a message of `a`: `b` has seen more than `a`.
+        a.send(T, vec![]).unwrap();
+        b.recv(T, 0).unwrap();
+        let pass = |from: &mut Channel, to: &mut Channel| {
+            from.send(T, vec![]).unwrap();
+            to.recv(T, 0).unwrap();
+        };
+        for _ in 0..3 {
+            a.begin("online");
+            b.begin("online");
+            // One message of `a` and an answer: two rounds.
+            pass(&mut a, &mut b);
+            pass(&mut b, &mut a);
+            a.begin("offline");
+            b.begin("offline");
+            // Three: `b` speaks first and last.
+            pass(&mut b, &mut a);
+            pass(&mut a, &mut b);
+            pass(&mut b, &mut a);
+        }
+        for stats in [a.stats(), b.stats()] {
+            // The first message of a later turn of `b` does not wait for its own last one.
+            assert_eq!((stats.phase("main").rounds, stats.phase("online").rounds), (1, 6));
+            assert_eq!(stats.phase("offline").rounds, 7);
+            assert_eq!(stats.total.rounds, 14);
+        }
+        // A clock that only one of them started anew.
+        a.begin("other");
+        a.send(T, vec![]).unwrap();
+        assert!(matches!(b.recv(T, 0), Err(NetError::Depth { .. })));
+    }
+
     #[test]
     fn payloads_are_moved_not_copied() {
         let (mut a, mut b) = Channel::memory_pair();
@@ -430,7 +504,7 @@ mod tests {
         let (mut a, mut b) = Channel::memory_pair();
         a.next_out = u32::MAX;
         assert!(matches!(a.send(T, vec![]), Err(NetError::SessionTooLong)));
-        b.received_depth = u32::MAX;
+        b.clock.received = u32::MAX;
         assert!(matches!(b.send(T, vec![]), Err(NetError::SessionTooLong)));
         let (mut a, _b) = Channel::memory_pair();
         a.next_in = u32::MAX;

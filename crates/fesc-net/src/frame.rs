@@ -10,7 +10,8 @@
 //!
 //! All fields are little endian. The causal depth of a message is one more than the greatest depth its sender had
 //! received when it sent it. So an honest depth never falls, and is at most one more than the greatest depth that we
-//! have sent ourselves; anything else is refused. The depth carries no data of the protocol, only the round count.
+//! have sent ourselves; anything else is refused. A phase may have a clock of its own ([`crate::Channel::begin`]): then only its
+//! own messages count. The depth carries no data of the protocol, only the round count.
 
 use crate::NetError;
 

@@ -11,7 +11,7 @@ pub struct Phase {
     pub sent_frames: u64,
     /// Frames received.
     pub received_frames: u64,
-    /// Growth of the causal depth: the number of one-way message delays on the longest chain.
+    /// Growth of the causal depth: the number of one-way message delays on the longest chain. In the total, the sum over phases.
     pub rounds: u64,
 }
 
@@ -48,7 +48,6 @@ impl Stats {
 pub(crate) struct Counter {
     pub(crate) stats: Stats,
     current: usize,
-    depth: u32,
 }
 
 impl Counter {
@@ -56,7 +55,6 @@ impl Counter {
         Counter {
             stats: Stats { total: Phase::default(), phases: vec![("main".into(), Phase::default())] },
             current: 0,
-            depth: 0,
         }
     }
 
@@ -71,27 +69,27 @@ impl Counter {
         };
     }
 
-    pub(crate) fn sent(&mut self, depth: u32, bytes: u64) {
-        self.count(depth, |p| {
+    /// One frame sent, by which the causal depth grew.
+    pub(crate) fn sent(&mut self, grown: u32, bytes: u64) {
+        self.count(grown, |p| {
             p.sent_bytes += bytes;
             p.sent_frames += 1;
         });
     }
 
-    pub(crate) fn received(&mut self, depth: u32, bytes: u64) {
-        self.count(depth, |p| {
+    /// One frame received.
+    pub(crate) fn received(&mut self, grown: u32, bytes: u64) {
+        self.count(grown, |p| {
             p.received_bytes += bytes;
             p.received_frames += 1;
         });
     }
 
-    fn count(&mut self, depth: u32, update: impl Fn(&mut Phase)) {
-        let grown = u64::from(depth.saturating_sub(self.depth));
-        self.depth = self.depth.max(depth);
+    fn count(&mut self, grown: u32, update: impl Fn(&mut Phase)) {
         let Stats { total, phases } = &mut self.stats;
         for p in [total].into_iter().chain(phases.get_mut(self.current).map(|(_, p)| p)) {
             update(p);
-            p.rounds += grown;
+            p.rounds += u64::from(grown);
         }
     }
 }
@@ -105,10 +103,10 @@ mod tests {
         let mut c = Counter::new();
         c.sent(1, 100);
         c.enter("a");
-        c.received(1, 10);
-        c.sent(2, 20);
+        c.received(0, 10);
+        c.sent(1, 20);
         c.enter("main");
-        c.received(3, 1);
+        c.received(1, 1);
         let (main, a) = (c.stats.phase("main"), c.stats.phase("a"));
         assert_eq!(main, Phase { sent_bytes: 100, sent_frames: 1, received_bytes: 1, received_frames: 1, rounds: 2 });
         assert_eq!(a, Phase { sent_bytes: 20, sent_frames: 1, received_bytes: 10, received_frames: 1, rounds: 1 });
