@@ -1,2 +1,38 @@
-//! Leveled RNS-CKKS for the paper's kernels.
+//! Leveled RNS-CKKS for the paper's kernels (Cheon, Kim, Kim, Song, "Homomorphic encryption for arithmetic of approximate
+//! numbers", 2017; Cheon, Han, Kim, Kim, Song, "A full RNS variant", 2018).
+//!
+//! # Who has what
+//! A client has a [`client::SecretKey`]; it encrypts by it, makes keys and decrypts. A server has evaluation keys and a
+//! public key ([`server`]); it computes on a [`Ciphertext`], which has no wire form. What goes back to a client is
+//! [`Masked`]: re-randomised by a fresh encryption of zero and masked (design 7.1). The types, not comments, hold this:
+//!
+//! ```compile_fail,E0603
+//! // There is no secret key in the server's module.
+//! use fesc_ckks::server::SecretKey;
+//! ```
+//!
+//! # Where to look
+//! | subject | module |
+//! |---|---|
+//! | sets, limits, primes | [`params`], [`sets`] |
+//! | numbers to polynomials and back | [`Encoder`] |
+//! | keys, encryption, decryption | [`client`], [`server`] |
+//! | what may leave a server | [`mask`] |
+//! | bytes | [`wire`] |
 #![forbid(unsafe_code)]
+
+mod ciphertext;
+mod error;
+pub mod params;
+mod plaintext;
+mod poly;
+mod seed;
+pub mod server;
+#[cfg(test)]
+mod testing;
+pub mod wire;
+
+pub use ciphertext::{Ciphertext, Tensor};
+pub use error::{CkksError, Result, WireError};
+pub use params::{Params, ParamsLiteral};
+pub use plaintext::Plaintext;

@@ -1,0 +1,64 @@
+//! Ciphertexts. The phase is `c0 + c1 s`, or `c0 + c1 s + c2 s^2` before relinearisation.
+//!
+//! Neither type can be written to the wire: what a server computed depends on its own secrets. The only way out is
+//! [`Ciphertext::mask`](crate::Ciphertext::mask), which adds a fresh encryption of zero and a mask.
+//!
+//! ```compile_fail,E0599
+//! # use fesc_ckks::Ciphertext;
+//! fn send(c: &Ciphertext, out: &mut Vec<u8>) {
+//!     c.write(out).unwrap();
+//! }
+//! ```
+
+use crate::Params;
+use crate::poly::Poly;
+
+/// An encryption of one polynomial at a level and scale.
+#[derive(Clone)]
+pub struct Ciphertext {
+    pub(crate) params: Params,
+    pub(crate) level: usize,
+    pub(crate) scale: f64,
+    /// `level + 1` transformed limbs.
+    pub(crate) c0: Poly,
+    /// As `c0`.
+    pub(crate) c1: Poly,
+}
+
+/// A product that has not been relinearised. A type of its own, so that it cannot be taken for a ciphertext; sums of
+/// these are allowed, and one relinearisation serves the whole sum.
+#[derive(Clone)]
+pub struct Tensor {
+    pub(crate) params: Params,
+    pub(crate) level: usize,
+    pub(crate) scale: f64,
+    /// `level + 1` transformed limbs.
+    pub(crate) c0: Poly,
+    /// As `c0`.
+    pub(crate) c1: Poly,
+    /// As `c0`.
+    pub(crate) c2: Poly,
+}
+
+macro_rules! metadata {
+    ($($type:ty),*) => {$(
+        impl $type {
+            /// The level: primes `q_0 .. q_level` are kept, and as many rescalings are left.
+            pub fn level(&self) -> usize {
+                self.level
+            }
+
+            /// The scale of the encrypted coefficients.
+            pub fn scale(&self) -> f64 {
+                self.scale
+            }
+
+            /// The parameter set.
+            pub fn params(&self) -> &Params {
+                &self.params
+            }
+        }
+    )*};
+}
+
+metadata!(Ciphertext, Tensor);

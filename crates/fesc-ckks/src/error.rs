@@ -1,0 +1,308 @@
+//! What can go wrong: each variant with the numbers, the cause and the remedy.
+
+use fesc_ring::modulus::ModulusError;
+use fesc_ring::primes::PrimeError;
+
+/// An error of this crate.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CkksError {
+    /// The ring degree is not supported.
+    #[error("ring degree 2^{log_n}: it must be from 2^{min} to 2^{max}")]
+    Degree {
+        /// Logarithm given.
+        log_n: u32,
+        /// Smallest logarithm.
+        min: u32,
+        /// Largest logarithm.
+        max: u32,
+    },
+    /// A prime size is not supported.
+    #[error("{role} prime {index} of {bits} bits: sizes must be from {min} to {max} bits")]
+    PrimeBits {
+        /// `data` or `special`.
+        role: &'static str,
+        /// Position in its list.
+        index: usize,
+        /// Bits asked for.
+        bits: u32,
+        /// Smallest size.
+        min: u32,
+        /// Largest size.
+        max: u32,
+    },
+    /// A list of primes is empty or too long.
+    #[error("{count} {role} primes: there must be 1 to {max}")]
+    PrimeCount {
+        /// `data` or `special`.
+        role: &'static str,
+        /// Primes asked for.
+        count: usize,
+        /// Most primes.
+        max: usize,
+    },
+    /// There are not enough primes near a size.
+    #[error("only {found} primes = 1 mod 2^{log_order} lie near 2^{bits}; ask for fewer of this size")]
+    TooFewPrimes {
+        /// Bits asked for.
+        bits: u32,
+        /// Logarithm of the order that the primes need.
+        log_order: u32,
+        /// Primes found.
+        found: usize,
+    },
+    /// The modulus is too large for the degree.
+    #[error(
+        "log2(QP) = {log_qp:.2} is over {limit} bits at degree 2^{log_n} (128 bits of security, special primes counted); drop primes or double the degree"
+    )]
+    Weak {
+        /// Logarithm of the degree.
+        log_n: u32,
+        /// Bits of the whole modulus.
+        log_qp: f64,
+        /// Most bits.
+        limit: u32,
+    },
+    /// The special primes do not cover a digit.
+    #[error(
+        "the special primes have {log_p:.2} bits, digit {digit} has {log_digit:.2}: key switching would drown the message; use larger or more special primes"
+    )]
+    SpecialTooSmall {
+        /// Bits of the special modulus.
+        log_p: f64,
+        /// The digit.
+        digit: usize,
+        /// Bits of that digit's primes.
+        log_digit: f64,
+    },
+    /// The default scale does not fit.
+    #[error("default scale 2^{log_scale}: it must be at least 2 and below the data modulus of {log_q:.2} bits")]
+    DefaultScale {
+        /// Logarithm given.
+        log_scale: u32,
+        /// Bits of the data modulus.
+        log_q: f64,
+    },
+    /// A level does not exist.
+    #[error("level {level} asked for: this set has levels 0 to {max}")]
+    Level {
+        /// Level given.
+        level: usize,
+        /// Highest level.
+        max: usize,
+    },
+    /// Two operands are at different levels.
+    #[error("operands at levels {left} and {right}; drop the higher one to the lower level first")]
+    LevelMismatch {
+        /// Level on the left.
+        left: usize,
+        /// Level on the right.
+        right: usize,
+    },
+    /// There is no level left.
+    #[error("{operation} needs a level, and the operand is at level 0; use a set with more primes or refresh before")]
+    NoLevel {
+        /// The operation.
+        operation: &'static str,
+    },
+    /// A scale is not usable.
+    #[error("scale {scale:e} at level {level}: it must be finite, at least 1 and below the modulus of {log_q:.2} bits")]
+    Scale {
+        /// Scale given.
+        scale: f64,
+        /// Level given.
+        level: usize,
+        /// Bits of the modulus at this level.
+        log_q: f64,
+    },
+    /// Two operands have different scales.
+    #[error(
+        "operands with scales {left:e} and {right:e} (relative difference {difference:e}, allowed 2^-40); encode or rescale to one scale"
+    )]
+    ScaleMismatch {
+        /// Scale on the left.
+        left: f64,
+        /// Scale on the right.
+        right: f64,
+        /// Relative difference.
+        difference: f64,
+    },
+    /// Two objects belong to different parameter sets.
+    #[error("objects of two parameter sets ({left} and {right}) in one operation")]
+    ParamsMismatch {
+        /// First bytes of one digest, in hexadecimal.
+        left: String,
+        /// First bytes of the other.
+        right: String,
+    },
+    /// There are more values than slots or coefficients.
+    #[error("{got} values given: this set holds at most {max} {what}")]
+    TooMany {
+        /// `slots` or `coefficients`.
+        what: &'static str,
+        /// Values given.
+        got: usize,
+        /// Most values.
+        max: usize,
+    },
+    /// A value is not a finite number.
+    #[error("value {index} is not finite")]
+    NotFinite {
+        /// Position of the first such value.
+        index: usize,
+    },
+    /// A value does not fit below the modulus.
+    #[error(
+        "the largest coefficient has about {bits:.1} bits, level {level} holds {max:.1} (sign included); lower the scale or raise the level"
+    )]
+    TooLarge {
+        /// Bits of the largest coefficient.
+        bits: f64,
+        /// Level.
+        level: usize,
+        /// Bits of half the modulus.
+        max: f64,
+    },
+    /// A decrypted coefficient has more than 127 bits.
+    #[error("coefficient {index} does not fit 128 bits at level {level}; drop the ciphertext to a lower level before")]
+    Integer {
+        /// Position of the first such coefficient.
+        index: usize,
+        /// Level.
+        level: usize,
+    },
+    /// An evaluation key is missing.
+    #[error("no key for {what}; generate it with the client's plan")]
+    MissingKey {
+        /// What the key is for.
+        what: String,
+    },
+    /// A Galois element is not one.
+    #[error("galois element {element}: it must be odd and below {order}")]
+    Galois {
+        /// Element given.
+        element: u32,
+        /// Twice the degree.
+        order: u32,
+    },
+    /// A mask would wrap around the modulus.
+    #[error(
+        "a mask of {width} bits over a phase of {phase_bits} bits needs a modulus of {need} bits, level {level} has {log_q:.2}; mask at a higher level"
+    )]
+    MaskWraps {
+        /// Width of the mask.
+        width: u32,
+        /// Bits of the phase.
+        phase_bits: u32,
+        /// Bits that the modulus must have.
+        need: u32,
+        /// Level.
+        level: usize,
+        /// Bits of the modulus there.
+        log_q: f64,
+    },
+    /// A mask is wider than the integers that hold shares.
+    #[error("a mask of {width} bits: shares are integers of 128 bits, so at most {max}")]
+    MaskWidth {
+        /// Width asked for.
+        width: u32,
+        /// Largest width.
+        max: u32,
+    },
+    /// Received bytes are not an object of this crate.
+    #[error("received {what} refused: {cause}")]
+    Wire {
+        /// The object expected.
+        what: &'static str,
+        /// What was wrong.
+        cause: WireError,
+    },
+    /// The arithmetic layer refused a prime.
+    #[error(transparent)]
+    Prime(#[from] PrimeError),
+    /// The arithmetic layer refused a modulus.
+    #[error(transparent)]
+    Modulus(#[from] ModulusError),
+}
+
+/// What was wrong with received bytes.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WireError {
+    /// Too few or too many bytes.
+    #[error("it must have {expected} bytes, got {got}")]
+    Length {
+        /// Bytes expected.
+        expected: usize,
+        /// Bytes received.
+        got: usize,
+    },
+    /// The first bytes are not ours.
+    #[error("it does not begin with the magic bytes of this format")]
+    Magic,
+    /// Another version of the format.
+    #[error("format version {got}, this program speaks {expected}")]
+    Version {
+        /// Version spoken.
+        expected: u16,
+        /// Version received.
+        got: u16,
+    },
+    /// Another kind of object.
+    #[error("kind {got}, expected {expected}")]
+    Kind {
+        /// Kind expected.
+        expected: u8,
+        /// Kind received.
+        got: u8,
+    },
+    /// A field that must be zero is not.
+    #[error("field `{field}` must be zero for this kind of object")]
+    NotZero {
+        /// Name of the field.
+        field: &'static str,
+    },
+    /// Another parameter set.
+    #[error("it was made for another parameter set (digest {got}..., ours {expected}...)")]
+    Digest {
+        /// First bytes of our digest.
+        expected: String,
+        /// First bytes of the received digest.
+        got: String,
+    },
+    /// The level does not exist or is not the one of this kind.
+    #[error("level {got}, allowed are {min} to {max}")]
+    Level {
+        /// Lowest level allowed.
+        min: usize,
+        /// Highest level allowed.
+        max: usize,
+        /// Level received.
+        got: u32,
+    },
+    /// The scale is not usable.
+    #[error("scale {scale:e} is not usable at its level")]
+    Scale {
+        /// Scale received.
+        scale: f64,
+    },
+    /// The Galois element is not one.
+    #[error("galois element {element} is neither 0 nor odd between 3 and {max}")]
+    Galois {
+        /// Element received.
+        element: u32,
+        /// Largest element.
+        max: u32,
+    },
+    /// A residue is not reduced.
+    #[error("a residue of limb {limb} is not below its prime {prime}")]
+    Residue {
+        /// Position of the limb in the object.
+        limb: usize,
+        /// The prime.
+        prime: u64,
+    },
+}
+
+/// The result of this crate's operations.
+pub type Result<T> = std::result::Result<T, CkksError>;
