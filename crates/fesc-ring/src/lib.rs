@@ -4,6 +4,7 @@
 //! is chosen at run time in one place, and is tested bit for bit against its twin.
 
 pub mod affine;
+pub mod aligned;
 pub mod block;
 pub mod cpu;
 pub mod gemm;
@@ -13,6 +14,7 @@ pub mod modulus;
 pub mod ntt;
 mod pack;
 pub mod poly;
+pub mod pool;
 pub mod prg;
 pub mod primes;
 pub mod ring;
