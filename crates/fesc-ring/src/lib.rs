@@ -5,6 +5,7 @@
 
 pub mod affine;
 pub mod aligned;
+pub mod automorphism;
 pub mod block;
 pub mod cpu;
 pub mod gemm;
@@ -18,6 +19,7 @@ pub mod pool;
 pub mod prg;
 pub mod primes;
 pub mod ring;
+pub mod rns;
 pub mod sample;
 pub mod wide;
 

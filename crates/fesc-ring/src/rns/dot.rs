@@ -1,0 +1,205 @@
+//! Sums of products `out[i] = sum_d a_d[i] b_d[i] mod p` with one reduction, one or two of them from one read of the `a_d`.
+//!
+//! Two at once are the inner product of a key switch (digits with both halves of a key) and the sum of ciphertexts times
+//! plaintexts (plaintexts with both halves). Digits may be read through a [`Table`]: a hoisted rotation has no pass of its own.
+//!
+//! Cost of two sums over `D` digits, for eight elements: `4 D` multiply-adds at two per cycle and `3 D` loads, so `2 D` cycles
+//! while everything is in the second-level cache. Keys never are: `128 D` bytes of key for eight elements come from memory, and that
+//! is the limit (about `10 D` ns on one core at 12 GB/s). The reduction is 10 multiply-adds for both.
+//!
+//! Bounds: [`Prime::depth`](Prime) products fit one sum (12 at `2^50`); longer ones are taken in parts that add to the output.
+
+use super::Prime;
+#[cfg(target_arch = "x86_64")]
+use super::avx512::{Consts, Sum, load, store};
+use crate::automorphism::Table;
+use crate::cpu::{self, Path};
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+/// How a sum reads its first factors and writes its result.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Mode<'a> {
+    /// Add to what the output holds (which must be reduced) instead of replacing it.
+    pub add: bool,
+    /// Read the first factors through this permutation.
+    pub order: Option<&'a Table>,
+}
+
+impl Prime {
+    /// `out = sum_d a[d] * b[d]` on the best path. Operands must be reduced.
+    ///
+    /// # Panics
+    /// If the numbers of factors or the lengths differ.
+    pub fn dot(&self, a: &[&[u64]], b: &[&[u64]], out: &mut [u64]) {
+        self.dot_with(cpu::path(), Mode::default(), a, b, out);
+    }
+
+    /// [`Prime::dot`] on a given path and in a given mode.
+    ///
+    /// # Panics
+    /// If the numbers of factors or the lengths differ, or the order is of another degree.
+    pub fn dot_with(&self, path: Path, mode: Mode<'_>, a: &[&[u64]], b: &[&[u64]], out: &mut [u64]) {
+        self.dots(path, mode, a, [b], [out]);
+    }
+
+    /// `out[0] = sum_d digits[d] * keys[0][d]` and `out[1] = sum_d digits[d] * keys[1][d]` on the best path. Operands must be reduced.
+    ///
+    /// # Panics
+    /// If the numbers of factors or the lengths differ.
+    pub fn dot2(&self, digits: &[&[u64]], keys: [&[&[u64]]; 2], out: [&mut [u64]; 2]) {
+        self.dots(cpu::path(), Mode::default(), digits, keys, out);
+    }
+
+    /// [`Prime::dot2`] on a given path and in a given mode.
+    ///
+    /// # Panics
+    /// If the numbers of factors or the lengths differ, or the order is of another degree.
+    pub fn dot2_with(&self, path: Path, mode: Mode<'_>, digits: &[&[u64]], keys: [&[&[u64]]; 2], out: [&mut [u64]; 2]) {
+        self.dots(path, mode, digits, keys, out);
+    }
+
+    /// `out = a * b`, slot by slot, on the best path.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn mul(&self, a: &[u64], b: &[u64], out: &mut [u64]) {
+        self.dot(&[a], &[b], out);
+    }
+
+    fn dots<const O: usize>(
+        &self,
+        path: Path,
+        mode: Mode<'_>,
+        a: &[&[u64]],
+        b: [&[&[u64]]; O],
+        mut out: [&mut [u64]; O],
+    ) {
+        let len = out.first().map_or(0, |o| o.len());
+        assert!(b.iter().all(|b| b.len() == a.len()), "a sum of products needs as many second factors as first ones");
+        let factors = a.iter().chain(b.iter().copied().flatten());
+        assert!(factors.clone().all(|f| f.len() == len), "a sum of products needs equal lengths");
+        assert!(out.iter().all(|o| o.len() == len), "a sum of products needs equal lengths");
+        assert!(mode.order.is_none_or(|t| t.degree() == len), "a permuted sum needs the degree of its table");
+        debug_assert!(factors.clone().all(|f| f.iter().all(|&x| x < self.modulus.value())), "factors must be reduced");
+        if a.is_empty() && !mode.add {
+            out.iter_mut().for_each(|o| o.fill(0));
+        }
+        let vectors = self.vector_part(path, len);
+        for (k, start) in (0..a.len()).step_by(self.depth).enumerate() {
+            let end = a.len().min(start + self.depth);
+            let (a, b) = (&a[start..end], b.map(|b| &b[start..end]));
+            let mode = Mode { add: mode.add || k > 0, ..mode };
+            #[cfg(target_arch = "x86_64")]
+            if vectors > 0 {
+                // SAFETY: the processor has the path, all lengths are `len`, the order is of that degree, and at most `depth` products are summed.
+                unsafe {
+                    match mode.order {
+                        None => self.dots_avx512::<O, false>(mode, a, b, &mut out, vectors),
+                        Some(_) => self.dots_avx512::<O, true>(mode, a, b, &mut out, vectors),
+                    }
+                }
+            }
+            self.dots_portable(mode, a, b, &mut out, vectors);
+        }
+    }
+
+    /// The elements from `from` on, in plain Rust.
+    fn dots_portable<const O: usize>(
+        &self,
+        mode: Mode<'_>,
+        a: &[&[u64]],
+        b: [&[&[u64]]; O],
+        out: &mut [&mut [u64]; O],
+        from: usize,
+    ) {
+        let len = out.first().map_or(0, |o| o.len());
+        for i in from..len {
+            let at = mode.order.map_or(i, |t| t.source(i));
+            for (out, b) in out.iter_mut().zip(b) {
+                // Below 2^50 + 2^11 2^100.
+                let mut sum = if mode.add { u128::from(out[i]) } else { 0 };
+                for (a, b) in a.iter().zip(b) {
+                    sum += u128::from(a[at]) * u128::from(b[i]);
+                }
+                out[i] = self.reduce_wide(sum);
+            }
+        }
+    }
+
+    /// The first `len` elements with AVX-512 IFMA.
+    ///
+    /// # Safety
+    /// The processor must have AVX-512 F and IFMA; `len` must be a multiple of 8 and within all slices; `ORDERED` says that there is an
+    /// order, which must be of the slices' length; at most `depth` products.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    unsafe fn dots_avx512<const O: usize, const ORDERED: bool>(
+        &self,
+        mode: Mode<'_>,
+        a: &[&[u64]],
+        b: [&[&[u64]]; O],
+        out: &mut [&mut [u64]; O],
+        len: usize,
+    ) {
+        let c = Consts::new(self);
+        let wide = len / 32 * 32;
+        // SAFETY: all reads and writes are below `len`.
+        unsafe {
+            for i in (0..wide).step_by(32) {
+                step::<O, ORDERED, 4>(&c, mode, a, b, out, i);
+            }
+            for i in (wide..len).step_by(8) {
+                step::<O, ORDERED, 1>(&c, mode, a, b, out, i);
+            }
+        }
+    }
+}
+
+/// `W` registers of results from element `i` on.
+///
+/// # Safety
+/// As for [`Prime::dots_avx512`]; `8 W` elements from `i` on must exist.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+unsafe fn step<const O: usize, const ORDERED: bool, const W: usize>(
+    c: &Consts,
+    mode: Mode<'_>,
+    a: &[&[u64]],
+    b: [&[&[u64]]; O],
+    out: &mut [&mut [u64]; O],
+    i: usize,
+) {
+    let mut sums = [[Sum::zero(); W]; O];
+    let mut places = [(0, c.zero); W];
+    // SAFETY: the caller's promise; every `b[o]` has as many rows as `a`.
+    unsafe {
+        for (w, place) in places.iter_mut().enumerate() {
+            *place = match mode.order {
+                Some(table) if ORDERED => table.block_source(i + 8 * w),
+                _ => (i + 8 * w, c.zero),
+            };
+        }
+        for (d, a) in a.iter().enumerate() {
+            for (w, &(at, order)) in places.iter().enumerate() {
+                let x = load(a, at);
+                let x = if ORDERED { _mm512_permutexvar_epi64(order, x) } else { x };
+                for (sums, b) in sums.iter_mut().zip(b) {
+                    sums[w] = sums[w].add_product(x, load(b.get_unchecked(d), i + 8 * w));
+                }
+            }
+        }
+        for (out, sums) in out.iter_mut().zip(sums) {
+            for (w, sum) in sums.into_iter().enumerate() {
+                let mut r = c.reduce_lazy(sum);
+                if mode.add {
+                    r = c.fold_four(_mm512_add_epi64(r, load(out, i + 8 * w)));
+                } else {
+                    r = c.fold_two(r);
+                }
+                store(out, i + 8 * w, r);
+            }
+        }
+    }
+}
