@@ -22,17 +22,27 @@
 #![forbid(unsafe_code)]
 
 mod ciphertext;
+pub mod client;
+mod encoder;
 mod error;
+pub mod mask;
 pub mod params;
 mod plaintext;
 mod poly;
+mod residue;
 mod seed;
 pub mod server;
+pub mod sets;
+mod small;
 #[cfg(test)]
 mod testing;
+mod upload;
 pub mod wire;
 
 pub use ciphertext::{Ciphertext, Tensor};
+pub use encoder::Encoder;
 pub use error::{CkksError, Result, WireError};
+pub use mask::{FreshZero, Masked, RingMask, Share};
 pub use params::{Params, ParamsLiteral};
 pub use plaintext::Plaintext;
+pub use upload::Upload;

@@ -250,6 +250,14 @@ impl Params {
         }
     }
 
+    /// Whether `magnitude` is at most `(q_0 ... q_level - 1) / 2`, exactly.
+    pub(crate) fn holds(&self, level: usize, magnitude: u128) -> bool {
+        // A product above 2^128 holds every magnitude below 2^127, and wide integers have no other.
+        let primes = self.0.ntts.iter().take(level + 1).map(|n| u128::from(n.modulus().value()));
+        let product = primes.fold(Some(1u128), |q, p| q.and_then(|q| q.checked_mul(p)));
+        product.is_none_or(|q| magnitude <= (q - 1) / 2)
+    }
+
     /// Refuses an object of another set.
     pub(crate) fn check_same(&self, other: &Params) -> Result<()> {
         if self == other {

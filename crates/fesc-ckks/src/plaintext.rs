@@ -1,6 +1,7 @@
 //! An encoded message: integer coefficients, transformed, with the scale that turns them into numbers.
 
 use crate::poly::Poly;
+use crate::residue::Digits;
 use crate::{Params, Result};
 
 /// A plaintext polynomial over `q_0 .. q_level`. Made by the [`Encoder`](crate::Encoder) or by decryption.
@@ -34,6 +35,14 @@ impl Plaintext {
     /// The parameter set.
     pub fn params(&self) -> &Params {
         &self.params
+    }
+
+    /// All coefficients as centred integers.
+    ///
+    /// # Errors
+    /// [`CkksError::Integer`](crate::CkksError::Integer) if one does not fit 128 bits.
+    pub fn coefficients(&self) -> Result<Vec<i128>> {
+        Digits::of(&self.params, &self.poly).to_integers(self.level)
     }
 }
 

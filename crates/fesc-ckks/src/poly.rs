@@ -106,4 +106,20 @@ impl Poly {
             self.words.chunks_exact_mut(degree).enumerate().for_each(|(i, limb)| work(i, limb));
         }
     }
+
+    /// [`Poly::for_each_limb`] over two polynomials of equal length.
+    pub(crate) fn for_each_limb_of_two(
+        a: &mut Self,
+        b: &mut Self,
+        work: impl Fn(usize, &mut [u64], &mut [u64]) + Sync + Send,
+    ) {
+        let degree = a.degree;
+        if rayon::current_num_threads() > 1 {
+            let pairs = a.words.par_chunks_exact_mut(degree).zip(b.words.par_chunks_exact_mut(degree));
+            pairs.enumerate().for_each(|(i, (x, y))| work(i, x, y));
+        } else {
+            let pairs = a.words.chunks_exact_mut(degree).zip(b.words.chunks_exact_mut(degree));
+            pairs.enumerate().for_each(|(i, (x, y))| work(i, x, y));
+        }
+    }
 }

@@ -60,10 +60,20 @@ pub(crate) fn stream(params: &Params, label: Label, seed: Seed) -> Prg {
     Prg::from_seed(key)
 }
 
+/// The seeds of the next polynomial's limbs.
+pub(crate) fn limb_seeds(stream: &mut Prg, limbs: usize) -> Vec<Seed> {
+    (0..limbs).map(|_| fresh(stream)).collect()
+}
+
+/// A limb that is uniform modulo prime `i`, from its seed.
+pub(crate) fn expand_limb(params: &Params, i: usize, seed: Seed, limb: &mut [u64]) {
+    sample::uniform_mod(&mut Prg::from_seed(seed), params.modulus(i), limb);
+}
+
 /// Fills `poly` with the next polynomial of a stream, uniform modulo the first primes.
 pub(crate) fn uniform(params: &Params, stream: &mut Prg, poly: &mut Poly) {
-    let seeds: Vec<Seed> = (0..poly.len()).map(|_| fresh(stream)).collect();
-    poly.for_each_limb(|i, limb| sample::uniform_mod(&mut Prg::from_seed(seeds[i]), params.modulus(i), limb));
+    let seeds = limb_seeds(stream, poly.len());
+    poly.for_each_limb(|i, limb| expand_limb(params, i, seeds[i], limb));
 }
 
 #[cfg(test)]

@@ -1,16 +1,353 @@
-//! Sizes.
+//! The bytes of keys, uploads and masked ciphertexts.
+//!
+//! All integers are little endian. An object is a header of 72 bytes and a body:
+//!
+//! | offset | bytes | field | public key | switching key | upload | masked |
+//! |---|---|---|---|---|---|---|
+//! | 0 | 4 | magic `FCKS` | | | | |
+//! | 4 | 2 | version, 1 | | | | |
+//! | 6 | 1 | kind | 1 | 2 | 3 | 4 |
+//! | 7 | 1 | zero | | | | |
+//! | 8 | 32 | digest of the parameters | | | | |
+//! | 40 | 4 | level | L | L | 0 to L | 0 to L |
+//! | 44 | 4 | Galois element | 0 | 0 (relinearisation) or odd | 0 | 0 |
+//! | 48 | 8 | scale, `f64` | 0 | 0 | yes | yes |
+//! | 56 | 16 | seed | yes | yes | yes | 0 |
+//! | 72 | | polynomials | b | b of every digit | c0 | c0, c1 |
+//!
+//! A polynomial is its limbs in order, transformed; a limb is `N` residues of as many bits as its prime has, packed without gaps
+//! (`fesc_ring::Ring`). `N` is a multiple of 8, so a limb ends on a byte. Public keys, uploads and masked ciphertexts have one limb
+//! per data prime of the level, switching keys one per prime of the set.
+//!
+//! Whoever reads knows the parameters and the kind it expects. Everything is checked: magic, version, kind, digest, level, Galois element, scale, fields that
+//! must be zero, exact length, every residue below its prime. The length is checked against the header before a body is allocated,
+//! so memory is at most 3.2 times (64 bits for 20) what was received, besides what seeds expand to. A [`Ciphertext`] has no form here.
 
-use crate::Params;
+use std::io::{self, Write};
+
+use fesc_ring::Ring;
+
+use crate::params::short;
+use crate::poly::Poly;
+use crate::seed::Seed;
+use crate::server::{KeyPurpose, PublicKey, SeededKey};
+use crate::{Ciphertext, CkksError, Masked, Params, Result, Upload, WireError};
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 72;
+/// The version of this format.
+pub const VERSION: u16 = 1;
+const MAGIC: [u8; 4] = *b"FCKS";
 
-/// Bytes of `limbs` limbs, from prime `first` on.
-pub(crate) fn limbs_bytes(params: &Params, limbs: usize) -> usize {
-    (0..limbs).map(|i| (params.modulus(i).bits() as usize * params.degree()).div_ceil(8)).sum()
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Kind {
+    PublicKey = 1,
+    SwitchingKey = 2,
+    Upload = 3,
+    Masked = 4,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::PublicKey => "public key",
+            Kind::SwitchingKey => "switching key",
+            Kind::Upload => "upload",
+            Kind::Masked => "masked ciphertext",
+        }
+    }
+}
+
+struct Header {
+    level: usize,
+    element: u32,
+    scale: f64,
+    seed: Seed,
+}
+
+impl Header {
+    fn encode(&self, params: &Params, kind: Kind) -> [u8; HEADER_BYTES] {
+        let mut out = [0; HEADER_BYTES];
+        out[..4].copy_from_slice(&MAGIC);
+        out[4..6].copy_from_slice(&VERSION.to_le_bytes());
+        out[6] = kind as u8;
+        out[8..40].copy_from_slice(params.digest());
+        out[40..44].copy_from_slice(&(self.level as u32).to_le_bytes());
+        out[44..48].copy_from_slice(&self.element.to_le_bytes());
+        out[48..56].copy_from_slice(&self.scale.to_bits().to_le_bytes());
+        out[56..].copy_from_slice(&self.seed);
+        out
+    }
+
+    /// Parses and checks a header for the kind expected; returns it with the body.
+    fn decode<'a>(params: &Params, kind: Kind, bytes: &'a [u8]) -> std::result::Result<(Self, &'a [u8]), WireError> {
+        let Some((head, body)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+            return Err(WireError::Length { expected: HEADER_BYTES, got: bytes.len() });
+        };
+        if head[..4] != MAGIC {
+            return Err(WireError::Magic);
+        }
+        let version = u16::from_le_bytes([head[4], head[5]]);
+        if version != VERSION {
+            return Err(WireError::Version { expected: VERSION, got: version });
+        }
+        if head[6] != kind as u8 {
+            return Err(WireError::Kind { expected: kind as u8, got: head[6] });
+        }
+        if head[7] != 0 {
+            return Err(WireError::NotZero { field: "reserved" });
+        }
+        let digest: [u8; 32] = take(head, 8);
+        if digest != *params.digest() {
+            return Err(WireError::Digest { expected: params.short_digest(), got: short(&digest) });
+        }
+        let (max, got) = (params.levels(), u32::from_le_bytes(take(head, 40)));
+        let min = if matches!(kind, Kind::PublicKey | Kind::SwitchingKey) { max } else { 0 };
+        let level = usize::try_from(got).ok().filter(|l| (min..=max).contains(l));
+        let level = level.ok_or(WireError::Level { min, max, got })?;
+        let header = Header {
+            level,
+            element: u32::from_le_bytes(take(head, 44)),
+            scale: f64::from_bits(u64::from_le_bytes(take(head, 48))),
+            seed: take(head, 56),
+        };
+        header.check(params, kind)?;
+        Ok((header, body))
+    }
+
+    fn check(&self, params: &Params, kind: Kind) -> std::result::Result<(), WireError> {
+        let order = 2 * params.degree() as u32;
+        let galois = self.element % 2 == 1 && self.element > 1 && self.element < order;
+        match kind {
+            Kind::SwitchingKey if self.element != 0 && !galois => {
+                return Err(WireError::Galois { element: self.element, max: order - 1 });
+            }
+            Kind::SwitchingKey => {}
+            _ if self.element != 0 => return Err(WireError::NotZero { field: "galois element" }),
+            _ => {}
+        }
+        match kind {
+            Kind::PublicKey | Kind::SwitchingKey if self.scale.to_bits() != 0 => {
+                return Err(WireError::NotZero { field: "scale" });
+            }
+            Kind::Upload | Kind::Masked if params.check_scale(self.level, self.scale).is_err() => {
+                return Err(WireError::Scale { scale: self.scale });
+            }
+            _ => {}
+        }
+        if kind == Kind::Masked && self.seed != Seed::default() {
+            return Err(WireError::NotZero { field: "seed" });
+        }
+        Ok(())
+    }
+}
+
+/// `K` bytes at a fixed place of the header.
+fn take<const K: usize>(head: &[u8; HEADER_BYTES], at: usize) -> [u8; K] {
+    std::array::from_fn(|i| head[at + i])
+}
+
+/// Bytes of a limb modulo prime `i`.
+fn limb_bytes(params: &Params, i: usize) -> usize {
+    (params.modulus(i).bits() as usize * params.degree()).div_ceil(8)
+}
+
+/// Bytes of `polys` polynomials over the first `limbs` primes.
+fn body_bytes(params: &Params, polys: usize, limbs: usize) -> usize {
+    polys * (0..limbs).map(|i| limb_bytes(params, i)).sum::<usize>()
+}
+
+/// Bytes of a public key.
+pub fn public_key_bytes(params: &Params) -> usize {
+    HEADER_BYTES + body_bytes(params, 1, params.levels() + 1)
 }
 
 /// Bytes of a key-switching key.
 pub fn switching_key_bytes(params: &Params) -> usize {
-    HEADER_BYTES + params.digits(params.levels()) * limbs_bytes(params, params.primes())
+    HEADER_BYTES + body_bytes(params, params.digits(params.levels()), params.primes())
 }
+
+/// Bytes of an upload at `level`, or 0 if there is no such level.
+pub fn upload_bytes(params: &Params, level: usize) -> usize {
+    if level > params.levels() { 0 } else { HEADER_BYTES + body_bytes(params, 1, level + 1) }
+}
+
+/// Bytes of a masked ciphertext at `level`, or 0 if there is no such level.
+pub fn masked_bytes(params: &Params, level: usize) -> usize {
+    if level > params.levels() { 0 } else { HEADER_BYTES + body_bytes(params, 2, level + 1) }
+}
+
+/// The ring whose packing a limb of prime `i` uses.
+fn packing(params: &Params, i: usize) -> io::Result<Ring> {
+    Ring::new(params.modulus(i).bits()).map_err(io::Error::other)
+}
+
+/// Writes limb by limb: at no time is more than a limb packed.
+fn write_polys<'a>(params: &Params, polys: impl IntoIterator<Item = &'a Poly>, out: &mut impl Write) -> io::Result<()> {
+    let mut packed = Vec::new();
+    for poly in polys {
+        for (i, limb) in poly.limbs().enumerate() {
+            packed.clear();
+            packing(params, i)?.pack_into(&mut packed, limb);
+            out.write_all(&packed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads `polys` polynomials over the first `limbs` primes from a body of exactly that length.
+fn read_polys(
+    params: &Params,
+    mut body: &[u8],
+    polys: usize,
+    limbs: usize,
+    make: impl Fn() -> Poly,
+) -> std::result::Result<Vec<Poly>, WireError> {
+    let expected = HEADER_BYTES + body_bytes(params, polys, limbs);
+    let wrong_length = WireError::Length { expected, got: HEADER_BYTES + body.len() };
+    if HEADER_BYTES + body.len() != expected {
+        return Err(wrong_length);
+    }
+    let mut out = Vec::with_capacity(polys);
+    for at in 0..polys {
+        let mut poly = make();
+        for i in 0..limbs {
+            let (prime, limb) = (params.modulus(i).value(), poly.limb_mut(i));
+            let bytes = body.split_off(..limb_bytes(params, i)).ok_or_else(|| wrong_length.clone())?;
+            // The length is exact and fills whole bytes, so unpacking cannot refuse.
+            let unpacked = packing(params, i).is_ok_and(|ring| ring.unpack_into(bytes, limb).is_ok());
+            if !unpacked || limb.iter().fold(false, |bad, &x| bad | (x >= prime)) {
+                return Err(WireError::Residue { limb: at * limbs + i, prime });
+            }
+        }
+        out.push(poly);
+    }
+    Ok(out)
+}
+
+/// Parses an object of one kind: header, then polynomials.
+fn read(
+    params: &Params,
+    kind: Kind,
+    bytes: &[u8],
+    shape: impl Fn(&Header) -> (usize, usize),
+    make: impl Fn(&Params, usize) -> Poly,
+) -> Result<(Header, Vec<Poly>)> {
+    let parse = || {
+        let (header, body) = Header::decode(params, kind, bytes)?;
+        let (polys, limbs) = shape(&header);
+        let polys = read_polys(params, body, polys, limbs, || make(params, limbs))?;
+        Ok((header, polys))
+    };
+    parse().map_err(|cause| CkksError::Wire { what: kind.name(), cause })
+}
+
+/// As many polynomials as an object of this kind has.
+fn exactly<const K: usize>(kind: Kind, polys: Vec<Poly>) -> Result<[Poly; K]> {
+    let cause = WireError::Length { expected: K, got: polys.len() };
+    polys.try_into().map_err(|_| CkksError::Wire { what: kind.name(), cause })
+}
+
+impl PublicKey {
+    /// Writes the key; [`public_key_bytes`] many.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let header = Header { level: self.params.levels(), element: 0, scale: 0.0, seed: self.seed };
+        out.write_all(&header.encode(&self.params, Kind::PublicKey))?;
+        write_polys(&self.params, [&self.b], out)
+    }
+
+    /// Parses and checks a received key.
+    ///
+    /// # Errors
+    /// [`CkksError::Wire`] with the field that is wrong.
+    pub fn read(params: &Params, bytes: &[u8]) -> Result<Self> {
+        let (header, b) = read(params, Kind::PublicKey, bytes, |h| (1, h.level + 1), Poly::owned)?;
+        let [b] = exactly(Kind::PublicKey, b)?;
+        Ok(Self::new(params, header.seed, b))
+    }
+}
+
+impl SeededKey {
+    /// Writes the key; [`switching_key_bytes`] many.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let element = match self.purpose {
+            KeyPurpose::Relinearisation => 0,
+            KeyPurpose::Galois(g) => g,
+        };
+        let header = Header { level: self.params.levels(), element, scale: 0.0, seed: self.seed };
+        out.write_all(&header.encode(&self.params, Kind::SwitchingKey))?;
+        write_polys(&self.params, &self.b, out)
+    }
+
+    /// Parses and checks a received key.
+    ///
+    /// # Errors
+    /// [`CkksError::Wire`] with the field that is wrong.
+    pub fn read(params: &Params, bytes: &[u8]) -> Result<Self> {
+        let shape = |h: &Header| (params.digits(h.level), params.primes());
+        let (header, b) = read(params, Kind::SwitchingKey, bytes, shape, Poly::owned)?;
+        let purpose = match header.element {
+            0 => KeyPurpose::Relinearisation,
+            g => KeyPurpose::Galois(g),
+        };
+        Ok(Self { params: params.clone(), purpose, seed: header.seed, b })
+    }
+}
+
+impl Upload {
+    /// Writes the ciphertext; [`upload_bytes`] many.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let header = Header { level: self.level, element: 0, scale: self.scale, seed: self.seed };
+        out.write_all(&header.encode(&self.params, Kind::Upload))?;
+        write_polys(&self.params, [&self.c0], out)
+    }
+
+    /// Parses and checks a received ciphertext.
+    ///
+    /// # Errors
+    /// [`CkksError::Wire`] with the field that is wrong.
+    pub fn read(params: &Params, bytes: &[u8]) -> Result<Self> {
+        let (Header { level, scale, seed, .. }, c0) =
+            read(params, Kind::Upload, bytes, |h| (1, h.level + 1), Poly::scratch)?;
+        let [c0] = exactly(Kind::Upload, c0)?;
+        Ok(Self { params: params.clone(), level, scale, seed, c0 })
+    }
+}
+
+impl Masked<Ciphertext> {
+    /// Writes the ciphertext; [`masked_bytes`] many.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let c = self.hidden();
+        let header = Header { level: c.level, element: 0, scale: c.scale, seed: Seed::default() };
+        out.write_all(&header.encode(&c.params, Kind::Masked))?;
+        write_polys(&c.params, [&c.c0, &c.c1], out)
+    }
+
+    /// Parses and checks a received ciphertext.
+    ///
+    /// # Errors
+    /// [`CkksError::Wire`] with the field that is wrong.
+    pub fn read(params: &Params, bytes: &[u8]) -> Result<Self> {
+        let (Header { level, scale, .. }, parts) =
+            read(params, Kind::Masked, bytes, |h| (2, h.level + 1), Poly::scratch)?;
+        let [c0, c1] = exactly(Kind::Masked, parts)?;
+        Ok(Self::received(Ciphertext { params: params.clone(), level, scale, c0, c1 }))
+    }
+}
+
+#[cfg(test)]
+#[path = "wire/tests.rs"]
+mod tests;

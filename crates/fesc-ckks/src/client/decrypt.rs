@@ -1,0 +1,76 @@
+//! Decryption: `c0 + c1 s`, one product per limb.
+//!
+//! What comes out holds the noise of the whole computation. It stays with the client: whoever sends decrypted values back to the party that
+//! made the ciphertext gives the key away (Li and Micciancio, "On the security of homomorphic encryption on approximate numbers",
+//! 2021). In this project the result is one share of a masked value, and only functions of shares travel.
+
+use super::SecretKey;
+use crate::poly::Poly;
+use crate::{Ciphertext, Masked, Params, Plaintext, Result};
+
+mod sealed {
+    use super::{Ciphertext, Masked};
+
+    pub trait Sealed {
+        fn inner(&self) -> &Ciphertext;
+    }
+
+    impl Sealed for Ciphertext {
+        fn inner(&self) -> &Ciphertext {
+            self
+        }
+    }
+
+    impl Sealed for Masked<Ciphertext> {
+        fn inner(&self) -> &Ciphertext {
+            self.hidden()
+        }
+    }
+}
+
+/// What can be decrypted: a [`Ciphertext`], or what a server sent.
+pub trait Decryptable: sealed::Sealed {}
+
+impl Decryptable for Ciphertext {}
+
+impl Decryptable for Masked<Ciphertext> {}
+
+/// Decrypts by the secret key.
+pub struct Decryptor<'a> {
+    secret: &'a SecretKey,
+}
+
+impl<'a> Decryptor<'a> {
+    /// For this secret key.
+    pub fn new(secret: &'a SecretKey) -> Self {
+        Self { secret }
+    }
+
+    /// The parameter set.
+    pub fn params(&self) -> &Params {
+        &self.secret.params
+    }
+
+    /// The phase as a plaintext, for [`Encoder::decode`](crate::Encoder::decode).
+    ///
+    /// # Errors
+    /// [`CkksError::ParamsMismatch`](crate::CkksError::ParamsMismatch) for a ciphertext of another set.
+    pub fn decrypt(&self, c: &impl Decryptable) -> Result<Plaintext> {
+        let (params, c) = (&self.secret.params, c.inner());
+        params.check_same(&c.params)?;
+        let mut poly = Poly::scratch(params, c.level + 1);
+        poly.for_each_limb(|i, limb| {
+            limb.copy_from_slice(c.c0.limb(i));
+            params.ntt(i).mul_acc(limb, c.c1.limb(i), self.secret.poly.limb(i));
+        });
+        Plaintext::new(params, c.level, c.scale, poly)
+    }
+
+    /// The phase as centred integers: the client's share of a value under a bounded mask.
+    ///
+    /// # Errors
+    /// [`CkksError::Integer`](crate::CkksError::Integer) if a coefficient does not fit 128 bits.
+    pub fn decrypt_integers(&self, c: &impl Decryptable) -> Result<Vec<i128>> {
+        self.decrypt(c)?.coefficients()
+    }
+}

@@ -1,0 +1,213 @@
+//! What may leave a server: a ciphertext that was re-randomised and masked.
+//!
+//! A result `(c0, c1)` of a server's computation depends on its weights: `c1` is a linear function of them and of values that the
+//! client knows, and the noise in the phase depends on them too (design 7.1). [`Ciphertext::mask`] adds
+//!
+//! - a fresh public-key encryption of zero, used once: `c1` becomes pseudorandom under its `u` ([`FreshZero`]), and
+//! - a mask `R` on every coefficient of the phase ([`RingMask`]); `-R` is the server's [`Share`].
+//!
+//! A *uniform* mask leaves a phase that is uniform modulo `q`: nothing is left to learn. A *bounded* mask is an integer `|R| <= 2^width`
+//! that never wraps, so that both shares can be decoded as integers (design 7.2). With `B` a bound on the phase with all noise,
+//! this encryption of zero included, and `n` masked coefficients in one inference,
+//!
+//! ```text
+//! width = ceil(log2 B) + 40 + ceil(log2 n),    q > 2^(width + 1) + 2 B,
+//! ```
+//!
+//! the client's whole view is within `n B / 2^(width + 1) <= 2^-41` of one that does not depend on the phase (review, section F).
+//! That `B` and `n` are right is the caller's duty; nothing here can measure them.
+//!
+//! A fresh zero is consumed by its use and cannot be copied:
+//!
+//! ```compile_fail,E0382
+//! use fesc_ckks::{Ciphertext, FreshZero, RingMask};
+//! fn twice(a: Ciphertext, b: Ciphertext, zero: FreshZero, m: RingMask, n: RingMask) {
+//!     let _ = a.mask(zero, m);
+//!     let _ = b.mask(zero, n);
+//! }
+//! ```
+//! ```compile_fail,E0599
+//! fn copy(zero: &fesc_ckks::FreshZero) -> fesc_ckks::FreshZero { zero.clone() }
+//! ```
+//! ```compile_fail,E0423
+//! // No ciphertext becomes `Masked` without a mask.
+//! fn pass(c: fesc_ckks::Ciphertext) -> fesc_ckks::Masked<fesc_ckks::Ciphertext> { fesc_ckks::Masked(c) }
+//! ```
+
+use fesc_ring::{Prg, sample};
+use zeroize::Zeroize;
+
+use crate::poly::Poly;
+use crate::residue;
+use crate::small::add_assign;
+use crate::{Ciphertext, CkksError, Params, Plaintext, Result};
+
+/// Bits of statistical security over all masked coefficients of an inference.
+pub const STATISTICAL_BITS: u32 = 40;
+/// Widest bounded mask: a share and a message still fit 128 bits together.
+pub const MAX_WIDTH: u32 = 124;
+
+/// Width of a bounded mask over phases below `2^phase_bits`, when `count` coefficients are masked in one inference.
+pub const fn mask_width(phase_bits: u32, count: u64) -> u32 {
+    let log_count = u64::BITS - count.saturating_sub(1).leading_zeros();
+    phase_bits.saturating_add(STATISTICAL_BITS).saturating_add(log_count)
+}
+
+/// A fresh encryption of zero, for one use. Made by [`PublicKey::zero`](crate::server::PublicKey::zero).
+pub struct FreshZero {
+    pub(crate) params: Params,
+    pub(crate) level: usize,
+    pub(crate) c0: Poly,
+    pub(crate) c1: Poly,
+}
+
+/// A mask for all coefficients of one ciphertext, for one use.
+pub struct RingMask {
+    params: Params,
+    level: usize,
+    /// Transformed.
+    poly: Poly,
+    /// The integers, if the mask is bounded.
+    integers: Option<Vec<i128>>,
+}
+
+/// The server's part of a masked value: it and the client's decryption add up to the phase.
+pub enum Share {
+    /// Modulo the primes of the level: the other part of a uniform mask.
+    Residues(Plaintext),
+    /// Integers with the ciphertext's scale: the other part of a bounded mask.
+    Integers {
+        /// One integer per coefficient.
+        values: Vec<i128>,
+        /// The scale.
+        scale: f64,
+    },
+}
+
+/// A ciphertext that may travel to a client. Made by [`Ciphertext::mask`], or read from the wire.
+pub struct Masked<T>(T);
+
+impl RingMask {
+    /// Uniform modulo `q_0 ... q_level` in every coefficient.
+    ///
+    /// # Errors
+    /// [`CkksError::Level`] if there is no such level.
+    pub fn uniform(params: &Params, level: usize, prg: &mut Prg) -> Result<Self> {
+        params.check_level(level)?;
+        let mut poly = Poly::owned(params, level + 1);
+        for i in 0..=level {
+            // Uniform values are uniform coefficients.
+            sample::uniform_mod(prg, params.modulus(i), poly.limb_mut(i));
+        }
+        Ok(Self { params: params.clone(), level, poly, integers: None })
+    }
+
+    /// Uniform integers in `[-2^width, 2^width)`, `width` by [`mask_width`].
+    ///
+    /// # Errors
+    /// [`CkksError::MaskWraps`] if the modulus of the level is too small, [`CkksError::MaskWidth`] above [`MAX_WIDTH`].
+    pub fn bounded(params: &Params, level: usize, phase_bits: u32, count: u64, prg: &mut Prg) -> Result<Self> {
+        let width = mask_width(phase_bits, count);
+        if width > MAX_WIDTH {
+            return Err(CkksError::MaskWidth { width, max: MAX_WIDTH });
+        }
+        // B is at most 2^(width - 40), so 2B adds less than 2^-39 to the logarithm.
+        let log_q = params.log_q(level)?;
+        if log_q <= f64::from(width + 1) + 2f64.powi(-30) {
+            return Err(CkksError::MaskWraps { width, phase_bits, need: width + 2, level, log_q });
+        }
+        Ok(Self::with_width(params, level, width, prg))
+    }
+
+    /// Without the checks; the level exists and `width` is at most [`MAX_WIDTH`].
+    pub(crate) fn with_width(params: &Params, level: usize, width: u32, prg: &mut Prg) -> Self {
+        let half = 1i128 << width;
+        let draw = |_| (prg.next_u128() >> (127 - width)) as i128 - half;
+        let integers: Vec<i128> = (0..params.degree()).map(draw).collect();
+        let mut poly = Poly::owned(params, level + 1);
+        residue::lift_wide(params, &integers, |i| i, &mut poly);
+        Self { params: params.clone(), level, poly, integers: Some(integers) }
+    }
+
+    /// The other part of the mask.
+    fn share(mut self, scale: f64) -> Result<Share> {
+        if let Some(mut values) = self.integers.take() {
+            values.iter_mut().for_each(|x| *x = -*x);
+            return Ok(Share::Integers { values, scale });
+        }
+        let mut poly = self.poly.clone();
+        poly.for_each_limb(|i, limb| {
+            let modulus = self.params.modulus(i);
+            limb.iter_mut().for_each(|x| *x = modulus.neg(*x));
+        });
+        Ok(Share::Residues(Plaintext::new(&self.params, self.level, scale, poly)?))
+    }
+}
+
+impl Drop for RingMask {
+    fn drop(&mut self) {
+        self.poly.wipe();
+        self.integers.zeroize();
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if let Share::Integers { values, .. } = self {
+            values.zeroize();
+        }
+    }
+}
+
+impl Ciphertext {
+    /// Re-randomises and masks. The only way to a form that can be written to the wire.
+    ///
+    /// # Errors
+    /// [`CkksError::LevelMismatch`] or [`CkksError::ParamsMismatch`] if the three do not belong together.
+    pub fn mask(mut self, zero: FreshZero, mask: RingMask) -> Result<(Masked<Ciphertext>, Share)> {
+        for (params, level) in [(&zero.params, zero.level), (&mask.params, mask.level)] {
+            self.params.check_same(params)?;
+            if level != self.level {
+                return Err(CkksError::LevelMismatch { left: self.level, right: level });
+            }
+        }
+        let params = &self.params;
+        Poly::for_each_limb_of_two(&mut self.c0, &mut self.c1, |i, c0, c1| {
+            add_assign(params, i, c0, zero.c0.limb(i));
+            add_assign(params, i, c0, mask.poly.limb(i));
+            add_assign(params, i, c1, zero.c1.limb(i));
+        });
+        let share = mask.share(self.scale)?;
+        Ok((Masked(self), share))
+    }
+}
+
+impl Masked<Ciphertext> {
+    /// From the wire.
+    pub(crate) fn received(c: Ciphertext) -> Self {
+        Self(c)
+    }
+
+    pub(crate) fn hidden(&self) -> &Ciphertext {
+        &self.0
+    }
+
+    /// The level.
+    pub fn level(&self) -> usize {
+        self.0.level
+    }
+
+    /// The scale.
+    pub fn scale(&self) -> f64 {
+        self.0.scale
+    }
+
+    /// The parameter set.
+    pub fn params(&self) -> &Params {
+        &self.0.params
+    }
+}
+
+#[cfg(test)]
+#[path = "mask/tests.rs"]
+mod tests;

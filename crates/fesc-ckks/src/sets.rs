@@ -1,0 +1,265 @@
+//! Named parameter sets: every stage and length of the paper's tables ckks_config, ckks-level-audit and longseq, and the
+//! four chains of the peers' measurements.
+//!
+//! Sets are append-only. The paper's chains are `[60, 40 x depth, 60]`; ours differ in three ways. Primes stay below `2^50`. Several
+//! special primes keep keys small. And a masked result needs room: at the end of the depth [`BOUNDARY`] more primes are left, which
+//! with the base hold a bounded mask (design 7.2: phase, 40 bits, `log2` of the number of coefficients). The paper's `L = 256` set has
+//! 880 bits, over the 868 that 128 bits of security allow at `N = 32768`; with the boundary so has its `L = 128` set. Both take primes of 36
+//! bits instead of 40, which costs 4 bits of precision.
+//!
+//! | set | N | levels | depth | log QP | digits | precision | switching key, sent | in memory |
+//! |---|---|---|---|---|---|---|---|---|
+//!
+//! Security is 128 bits in the MATZOV cost model for all of them (ternary secret, errors of deviation 3.2). Precision is [`Set::precision`].
+//! The test `every_set_is_valid_and_its_line_is_true` recomputes the table.
+
+use crate::{Params, ParamsLiteral, Result, wire};
+
+/// Rescaling primes that are left for the mask when a set's depth is used up.
+pub const BOUNDARY: usize = 2;
+
+/// A named set: sizes of primes, and what it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Set {
+    /// The name, as commands and tables print it.
+    pub name: &'static str,
+    /// `log2 N`.
+    pub log_n: u32,
+    /// Bits of `q_0`.
+    pub base_bits: u32,
+    /// Bits of the other data primes, and logarithm of the scale.
+    pub scale_bits: u32,
+    /// Number of data primes after `q_0`.
+    pub levels: usize,
+    /// Bits of a special prime.
+    pub special_bits: u32,
+    /// Number of special primes.
+    pub specials: usize,
+    /// Levels that a computation may use.
+    pub depth: usize,
+}
+
+impl Set {
+    const fn chain(
+        name: &'static str,
+        log_n: u32,
+        (base_bits, scale_bits): (u32, u32),
+        levels: usize,
+        (special_bits, specials): (u32, usize),
+    ) -> Self {
+        Self { name, log_n, base_bits, scale_bits, levels, special_bits, specials, depth: levels }
+    }
+
+    /// A stage whose result is masked: [`BOUNDARY`] levels more than its depth.
+    const fn stage(name: &'static str, log_n: u32, bits: (u32, u32), depth: usize, special: (u32, usize)) -> Self {
+        let set = Self::chain(name, log_n, bits, depth + BOUNDARY, special);
+        Self { depth, ..set }
+    }
+
+    /// The open form.
+    pub fn literal(&self) -> ParamsLiteral {
+        let mut q_bits = vec![self.scale_bits; self.levels + 1];
+        q_bits[0] = self.base_bits;
+        ParamsLiteral {
+            log_n: self.log_n,
+            q_bits,
+            p_bits: vec![self.special_bits; self.specials],
+            log_scale: self.scale_bits,
+        }
+    }
+
+    /// The checked form.
+    ///
+    /// # Errors
+    /// None for the sets of this module, which a test builds one by one.
+    pub fn params(&self) -> Result<Params> {
+        Params::new(&self.literal())
+    }
+
+    /// Bits of precision: `-log2` of the error's standard deviation in a slot after `depth` rescaled products by numbers of magnitude 1, from an encryption by the
+    /// secret key: `N (3.2^2 + depth (1 + 2N/3) / 12) / scale^2`. Key switches add less than a rescaling each.
+    pub fn precision(&self) -> f64 {
+        let n = f64::from(1u32 << self.log_n);
+        let variance = n * (3.2 * 3.2 + self.depth as f64 * (1.0 + 2.0 * n / 3.0) / 12.0);
+        f64::from(self.scale_bits) - variance.log2() / 2.0
+    }
+
+    /// What the documentation of the set's constant says: a test holds it to this.
+    ///
+    /// # Errors
+    /// As [`Set::params`].
+    pub fn doc(&self) -> Result<String> {
+        let params = self.params()?;
+        Ok(format!(
+            "N = {}, log QP = {:.0}, 128 bits, depth {} of {} levels, {} digits of {} primes, precision {:.1} bits, key {:.1} MB sent.",
+            params.degree(),
+            params.log_qp(),
+            self.depth,
+            self.levels,
+            params.digits(params.levels()),
+            params.specials(),
+            self.precision(),
+            wire::switching_key_bytes(&params) as f64 / 1e6,
+        ))
+    }
+
+    /// This set's line of the module documentation.
+    ///
+    /// # Errors
+    /// As [`Set::params`].
+    pub fn line(&self) -> Result<String> {
+        const MB: f64 = 1e6;
+        let params = self.params()?;
+        Ok(format!(
+            "| {} | {} | {} | {} | {:.0} | {} | {:.1} bits | {:.1} MB | {:.1} MB |",
+            self.name,
+            params.degree(),
+            self.levels,
+            self.depth,
+            params.log_qp(),
+            params.digits(params.levels()),
+            self.precision(),
+            wire::switching_key_bytes(&params) as f64 / MB,
+            params.key_memory() as f64 / MB,
+        ))
+    }
+}
+
+/// Chain 1 of the peers' measurements.
+///
+/// DOC chain-1
+pub const CHAIN_1: Set = Set::chain("chain-1", 15, (50, 40), 1, (50, 1));
+/// Chain 2 of the peers' measurements.
+///
+/// DOC chain-2
+pub const CHAIN_2: Set = Set::chain("chain-2", 15, (50, 40), 8, (44, 3));
+/// Chain 3 of the peers' measurements.
+///
+/// DOC chain-3
+pub const CHAIN_3: Set = Set::chain("chain-3", 15, (50, 40), 17, (45, 3));
+/// Chain 4 of the peers' measurements.
+///
+/// DOC chain-4
+pub const CHAIN_4: Set = Set::chain("chain-4", 16, (50, 40), 22, (42, 8));
+/// HEInProj (the paper's scale is `2^30`).
+///
+/// DOC in-proj
+pub const IN_PROJ: Set = Set::stage("in-proj", 15, (50, 40), 2, (44, 3));
+/// NeRMS and HEOutProj (the paper's scale is `2^30`).
+///
+/// DOC out-proj
+pub const OUT_PROJ: Set = Set::stage("out-proj", 15, (50, 40), 3, (44, 3));
+/// HEScan at `L = 128`; primes of 36 bits, since 40 with the boundary are over the limit.
+///
+/// DOC scan-128
+pub const SCAN_128: Set = Set::stage("scan-128", 15, (46, 36), 17, (45, 3));
+/// HEScan at `L = 256`; the paper's 880 bits are over the limit of 868: primes of 36 bits, one special prime.
+///
+/// DOC scan-256
+pub const SCAN_256: Set = Set::stage("scan-256", 15, (46, 36), 19, (50, 1));
+/// HEScan at `L = 512`.
+///
+/// DOC scan-512
+pub const SCAN_512: Set = Set::stage("scan-512", 16, (50, 40), 21, (42, 8));
+/// HEScan at `L = 1024`.
+///
+/// DOC scan-1024
+pub const SCAN_1024: Set = Set::stage("scan-1024", 16, (50, 40), 23, (42, 9));
+/// HEScan at `L = 2048`, blocks of 1024.
+///
+/// DOC scan-2048
+pub const SCAN_2048: Set = Set::stage("scan-2048", 16, (50, 40), 22, (42, 9));
+/// HEScan at `L = 4096`, blocks of 512, serial carries.
+///
+/// DOC scan-4096
+pub const SCAN_4096: Set = Set::stage("scan-4096", 16, (50, 40), 26, (42, 10));
+/// HEScan at `L = 8192`, blocks of 256, a refresh every 8 blocks.
+///
+/// DOC scan-8192
+pub const SCAN_8192: Set = Set::stage("scan-8192", 16, (50, 40), 24, (42, 9));
+/// HEScan at `L = 8192`, blocks of 512, no refresh.
+///
+/// DOC scan-8192-unrefreshed
+pub const SCAN_8192_UNREFRESHED: Set = Set::stage("scan-8192-unrefreshed", 16, (50, 40), 34, (42, 6));
+
+/// All sets.
+pub const ALL: &[Set] = &[
+    CHAIN_1,
+    CHAIN_2,
+    CHAIN_3,
+    CHAIN_4,
+    IN_PROJ,
+    OUT_PROJ,
+    SCAN_128,
+    SCAN_256,
+    SCAN_512,
+    SCAN_1024,
+    SCAN_2048,
+    SCAN_4096,
+    SCAN_8192,
+    SCAN_8192_UNREFRESHED,
+];
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::mask::{STATISTICAL_BITS, mask_width};
+
+    /// The text of this file holds each set's line twice: in the table and, as a sentence, at the constant.
+    const TEXT: &str = include_str!("sets.rs");
+
+    #[test]
+    fn every_set_is_valid_and_its_line_is_true() {
+        for set in ALL {
+            let line = set.line().unwrap();
+            assert!(TEXT.contains(&format!("//! {line}")), "write into the table:\n//! {line}");
+            let doc = set.doc().unwrap();
+            assert!(TEXT.contains(&format!("/// {doc}")), "write above {}:\n/// {doc}", set.name);
+        }
+        let lines = TEXT.lines().filter(|l| l.starts_with("//! | ") && !l.contains("set |")).count();
+        assert_eq!(lines, ALL.len(), "the table has exactly the sets");
+    }
+
+    #[test]
+    fn names_and_digests_are_distinct() {
+        let mut names: Vec<&str> = ALL.iter().map(|s| s.name).collect();
+        let mut literals: Vec<ParamsLiteral> = ALL.iter().map(Set::literal).collect();
+        names.sort_unstable();
+        names.dedup();
+        literals.dedup();
+        assert_eq!((names.len(), literals.len()), (ALL.len(), ALL.len()));
+    }
+
+    #[test]
+    fn a_result_at_the_end_of_a_stage_has_room_for_its_mask() {
+        // Values up to 16 at the scale, 2^28 masked coefficients.
+        for set in ALL.iter().filter(|s| s.depth < s.levels) {
+            let width = mask_width(set.scale_bits + 4, 1 << 28);
+            assert_eq!(width, set.scale_bits + 4 + STATISTICAL_BITS + 28);
+            let left = set.base_bits + BOUNDARY as u32 * set.scale_bits;
+            assert!(left > width + 1, "{}: {left} bits for {width}", set.name);
+        }
+    }
+
+    #[test]
+    fn depths_are_the_papers() {
+        let scans = [(128, 17), (256, 19), (512, 21), (1024, 23), (2048, 22), (4096, 26), (8192, 24)];
+        for (length, depth) in scans {
+            let set = ALL.iter().find(|s| s.name == format!("scan-{length}")).unwrap();
+            assert_eq!(set.depth, depth);
+            assert_eq!(set.log_n, if length <= 256 { 15 } else { 16 });
+        }
+        assert_eq!((IN_PROJ.depth, OUT_PROJ.depth), (2, 3));
+    }
+
+    #[test]
+    fn what_the_paper_calls_too_deep_is_refused() {
+        // Table longseq: 8192 tokens in blocks of 256 without refresh need 48 levels.
+        let set = Set { depth: 48, levels: 48, ..SCAN_8192_UNREFRESHED };
+        assert!(matches!(set.params(), Err(crate::CkksError::Weak { log_n: 16, .. })));
+        // Table ckks-level-audit: 880 bits at 256 tokens.
+        let paper = Set { scale_bits: 40, levels: 19, base_bits: 50, special_bits: 50, specials: 2, ..SCAN_256 };
+        assert!(matches!(paper.params(), Err(crate::CkksError::Weak { log_n: 15, limit: 868, .. })));
+    }
+}

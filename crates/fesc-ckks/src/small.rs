@@ -1,0 +1,61 @@
+//! Small secret polynomials: the secret key, and the noise of encryptions. Wiped on drop.
+
+use fesc_ring::{Prg, sample};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::Params;
+
+/// `N` small signed coefficients. No `Debug`, no `Clone`.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub(crate) struct Small(Vec<i64>);
+
+impl Small {
+    /// Uniform over -1, 0, 1.
+    pub(crate) fn ternary(params: &Params, prg: &mut Prg) -> Self {
+        let mut out = vec![0; params.degree()];
+        sample::ternary(prg, &mut out);
+        Self(out)
+    }
+
+    /// Discrete Gaussian with deviation 3.2.
+    pub(crate) fn gaussian(params: &Params, prg: &mut Prg) -> Self {
+        let mut out = vec![0; params.degree()];
+        sample::gaussian(prg, &mut out);
+        Self(out)
+    }
+
+    /// The image under `X -> X^element`, `element` odd.
+    pub(crate) fn automorphism(&self, element: u32) -> Self {
+        let degree = self.0.len();
+        let mut out = vec![0; degree];
+        let mut at = 0;
+        for &x in &self.0 {
+            // X^N = -1: an exponent in the upper half of the order changes the sign.
+            out[at % degree] = if at < degree { x } else { -x };
+            at = (at + element as usize) % (2 * degree);
+        }
+        Self(out)
+    }
+
+    /// Residues modulo prime `i`, transformed. All coefficients are far below every prime.
+    pub(crate) fn lift(&self, params: &Params, i: usize, limb: &mut [u64]) {
+        let modulus = params.modulus(i);
+        for (o, &x) in limb.iter_mut().zip(&self.0) {
+            *o = modulus.from_small_signed(x);
+        }
+        params.ntt(i).forward(limb);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn coefficients(&self) -> &[i64] {
+        &self.0
+    }
+}
+
+/// `a += b` modulo prime `i`.
+pub(crate) fn add_assign(params: &Params, i: usize, a: &mut [u64], b: &[u64]) {
+    let modulus = params.modulus(i);
+    for (x, &y) in a.iter_mut().zip(b) {
+        *x = modulus.add(*x, y);
+    }
+}

@@ -1,0 +1,40 @@
+//! A fresh ciphertext as a client sends it: `c0`, and the seed of `c1`.
+
+use crate::poly::Poly;
+use crate::seed::{self, Label, Seed};
+use crate::{Ciphertext, Params};
+
+/// An encryption by the secret key, half of it a seed.
+pub struct Upload {
+    pub(crate) params: Params,
+    pub(crate) level: usize,
+    pub(crate) scale: f64,
+    pub(crate) seed: Seed,
+    /// `level + 1` transformed limbs.
+    pub(crate) c0: Poly,
+}
+
+impl Upload {
+    /// The level.
+    pub fn level(&self) -> usize {
+        self.level
+    }
+
+    /// The scale.
+    pub fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    /// The parameter set.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// The whole ciphertext, ready for the evaluator.
+    pub fn expand(self) -> Ciphertext {
+        let Self { params, level, scale, seed, c0 } = self;
+        let mut c1 = Poly::scratch(&params, level + 1);
+        seed::uniform(&params, &mut seed::stream(&params, Label::Upload, seed), &mut c1);
+        Ciphertext { params, level, scale, c0, c1 }
+    }
+}
