@@ -16,12 +16,8 @@ use fesc_ring::{Prg, Ring};
 struct Nothing;
 
 impl CrossTerms for Nothing {
-    fn takes(&self, _: &Bundle) -> bool {
-        true
-    }
-
-    fn declared(&self, _: &Bundle) -> (u64, u64) {
-        (0, 0)
+    fn declared(&self, _: &Bundle) -> Option<(u64, u64)> {
+        Some((0, 0))
     }
 
     fn run(

@@ -51,7 +51,7 @@ pub(crate) fn graph(ring: Ring, [k, q, c, p]: [usize; 4]) -> Bundle {
     ];
     let product = Product::new;
     let products = vec![
-        product(0, 1, full(&[0, 1, 4])),
+        product(0, 1, full(&[0, 1, 4])).rounded(),
         product(1, 0, full(&[4, 1, 0])),
         product(2, 0, full(&[0, 1, 3])),
         product(0, 3, full(&[0, 1, 3])),

@@ -54,8 +54,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{chunks} chunks; set-up {} bytes each way", first.1.stats().total.sent_bytes);
     for (name, left, right, out) in products {
         let masks = vec![left, right];
-        let bundle = Bundle { ring, sizes: sizes.clone(), masks, products: vec![Product::new(0, 1, out)] };
-        let (up, down) = first.0.declared(&bundle);
+        let bundle = Bundle { ring, sizes: sizes.clone(), masks, products: vec![Product::new(0, 1, out).rounded()] };
+        let (up, down) = first.0.declared(&bundle).ok_or("a product that is cheaper otherwise")?;
         let (start, before) = (Instant::now(), cpu());
         std::thread::scope(|scope| {
             let peer = scope.spawn(|| run(Role::P1, &mut second, &bundle));

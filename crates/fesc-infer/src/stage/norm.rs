@@ -36,10 +36,7 @@ impl Norm {
             ring,
             sizes: vec![rows, form.width],
             masks: vec![Tensor::new(&[0, 1]), row.clone()],
-            products: vec![
-                Product { left: 0, right: 0, out: row },
-                Product { left: 1, right: 0, out: Tensor::new(&[0, 1]) },
-            ],
+            products: vec![Product::new(0, 0, row), Product::new(1, 0, Tensor::new(&[0, 1]))],
         };
         Self {
             eps: ring.from_signed(form.eps),

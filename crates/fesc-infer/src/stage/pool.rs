@@ -39,7 +39,7 @@ impl Pool {
             ring,
             sizes: vec![tokens, width],
             masks: vec![Tensor::new(&[0]), Tensor::new(&[0, 1])],
-            products: vec![Product { left: 0, right: 1, out: Tensor::new(&[1]) }],
+            products: vec![Product::new(0, 1, Tensor::new(&[1]))],
         };
         Self { ring, product: Bilinear { bundle }, tokens }
     }
@@ -82,7 +82,7 @@ impl Head {
             ring,
             sizes: vec![classes, width],
             masks: vec![Tensor::new(&[0, 1]), Tensor::new(&[1])],
-            products: vec![Product { left: 0, right: 1, out: Tensor::new(&[0]) }],
+            products: vec![Product::new(0, 1, Tensor::new(&[0]))],
         };
         let enter = Rescale::new(ring, frac + POOL, frac, width);
         Self { ring, enter, product: Bilinear { bundle }, classes, width }

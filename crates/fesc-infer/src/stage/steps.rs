@@ -50,7 +50,7 @@ impl Steps {
             ring,
             sizes: vec![tokens, heads],
             masks: vec![Tensor::new(&[1]), all.clone()],
-            products: vec![Product { left: 0, right: 1, out: all }],
+            products: vec![Product::new(0, 1, all)],
         };
         Self {
             ring,

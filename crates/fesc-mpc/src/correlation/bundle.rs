@@ -114,12 +114,20 @@ pub struct Product {
     pub right: usize,
     /// The result.
     pub out: Tensor,
+    /// Whether the correlation must be exact. If not, a provider may take a generator whose results are off by a few units of the last place;
+    /// that is for products that are truncated by many more bits before anything depends on them.
+    pub exact: bool,
 }
 
 impl Product {
-    /// A product with this result.
+    /// An exact product with this result.
     pub fn new(left: usize, right: usize, out: Tensor) -> Self {
-        Self { left, right, out }
+        Self { left, right, out, exact: true }
+    }
+
+    /// The same product for somebody who truncates it next: a few units of the last place do not matter.
+    pub fn rounded(self) -> Self {
+        Self { exact: false, ..self }
     }
 }
 

@@ -15,6 +15,8 @@ pub(crate) const MAX_BYTES: usize = 8192;
 
 /// The bit of a tensor's first byte that says that it is lower.
 const LOWER: u8 = 0x80;
+/// The bit of a result's first byte that says that its product need not be exact.
+const ROUNDED: u8 = 0x40;
 
 impl Request {
     /// The byte form.
@@ -29,7 +31,7 @@ impl Request {
                 let mut numbers = vec![b.ring.bits() as usize, b.sizes.len(), b.masks.len(), b.products.len()];
                 numbers.extend(&b.sizes);
                 numbers.extend(b.masks.iter().map(tensor_number));
-                b.products.iter().for_each(|p| numbers.extend([p.left, p.right, tensor_number(&p.out)]));
+                b.products.iter().for_each(|p| numbers.extend([p.left, p.right, result_number(p)]));
                 put(1, &numbers);
             }
             Request::Select(s) => put(2, &[s.ring.bits() as usize, s.count, s.thresholds, s.degree]),
@@ -74,10 +76,14 @@ impl Request {
 struct Numbers<'a>(&'a [u8]);
 
 impl Numbers<'_> {
-    fn next(&mut self) -> Result<usize, MpcError> {
+    fn bytes(&mut self) -> Result<[u8; 8], MpcError> {
         let (head, tail) = self.0.split_first_chunk::<8>().ok_or(MpcError::Request("truncated"))?;
         self.0 = tail;
-        usize::try_from(u64::from_le_bytes(*head)).map_err(|_| MpcError::Request("number too large"))
+        Ok(*head)
+    }
+
+    fn next(&mut self) -> Result<usize, MpcError> {
+        usize::try_from(u64::from_le_bytes(self.bytes()?)).map_err(|_| MpcError::Request("number too large"))
     }
 
     fn ring(&mut self) -> Result<Ring, MpcError> {
@@ -100,40 +106,51 @@ impl Numbers<'_> {
             return Err(MpcError::Request("more than 32 axes, 64 masks or 256 products"));
         }
         let sizes = (0..sizes).map(|_| self.next()).collect::<Result<_, MpcError>>()?;
-        let masks = (0..masks).map(|_| self.tensor()).collect::<Result<_, MpcError>>()?;
-        let products = (0..products)
-            .map(|_| Ok(Product { left: self.next()?, right: self.next()?, out: self.tensor()? }))
-            .collect::<Result<_, MpcError>>()?;
+        let masks = (0..masks).map(|_| tensor(self.bytes()?)).collect::<Result<_, MpcError>>()?;
+        let products = (0..products).map(|_| self.product()).collect::<Result<_, MpcError>>()?;
         Ok(Bundle { ring, sizes, masks, products })
     }
 
-    fn tensor(&mut self) -> Result<Tensor, MpcError> {
-        let (head, tail) = self.0.split_first_chunk::<8>().ok_or(MpcError::Request("truncated"))?;
-        self.0 = tail;
-        let [flags, axes @ ..] = head;
-        let (used, unused) = axes
-            .split_at_checked(usize::from(flags & !LOWER))
-            .ok_or(MpcError::Request("a tensor of more than 7 axes"))?;
-        if unused.iter().any(|&a| a != 0) {
-            return Err(MpcError::Request("a tensor with unused axes set"));
-        }
-        Ok(Tensor { axes: used.to_vec(), lower: flags & LOWER != 0 })
+    fn product(&mut self) -> Result<Product, MpcError> {
+        let (left, right, mut result) = (self.next()?, self.next()?, self.bytes()?);
+        let [flags, ..] = &mut result;
+        let exact = *flags & ROUNDED == 0;
+        *flags &= !ROUNDED;
+        Ok(Product { left, right, out: tensor(result)?, exact })
     }
+}
+
+fn tensor([flags, axes @ ..]: [u8; 8]) -> Result<Tensor, MpcError> {
+    let (used, unused) =
+        axes.split_at_checked(usize::from(flags & !LOWER)).ok_or(MpcError::Request("a tensor of more than 7 axes"))?;
+    if unused.iter().any(|&a| a != 0) {
+        return Err(MpcError::Request("a tensor with unused axes set"));
+    }
+    Ok(Tensor { axes: used.to_vec(), lower: flags & LOWER != 0 })
 }
 
 /// A tensor as one number: the count of its axes with [`LOWER`], then the axes, one byte each. A tensor of more axes than fit
 /// is cut; no validated bundle has one.
 fn tensor_number(tensor: &Tensor) -> usize {
+    number(tensor, 0)
+}
+
+/// The result of a product as one number: as any tensor, with [`ROUNDED`] beside [`LOWER`].
+fn result_number(product: &Product) -> usize {
+    number(&product.out, if product.exact { 0 } else { ROUNDED })
+}
+
+fn number(tensor: &Tensor, flag: u8) -> usize {
     let mut bytes = [0u8; 8];
     let [flags, axes @ ..] = &mut bytes;
-    *flags = tensor.axes.len().min(MAX_RANK) as u8 | if tensor.lower { LOWER } else { 0 };
+    *flags = tensor.axes.len().min(MAX_RANK) as u8 | flag | if tensor.lower { LOWER } else { 0 };
     axes.iter_mut().zip(&tensor.axes).for_each(|(to, &from)| *to = from);
     u64::from_le_bytes(bytes) as usize
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
     use super::*;
     use crate::testing::sample_requests;
 
@@ -149,6 +166,25 @@ mod tests {
             longer.push(0);
             assert!(Request::decode(&longer).is_err());
         }
+    }
+
+    /// Who asks for an exact product and who does not ask for two things: dealer and store tell them apart.
+    #[test]
+    fn exactness_is_part_of_a_request() {
+        let exact = Bundle::matmul(Ring::new(48).unwrap(), 2, 3, 4, 5);
+        let products = exact.products.iter().cloned().map(Product::rounded).collect();
+        let rounded = Bundle { products, ..exact.clone() };
+        let [a, b] = [exact, rounded].map(|bundle| Request::Bundle(bundle).encode());
+        assert!(a.len() == b.len() && a != b);
+        for (bytes, exact) in [(&a, true), (&b, false)] {
+            let Ok(Request::Bundle(read)) = Request::decode(bytes) else { panic!("a valid bundle") };
+            assert!(read.products.iter().all(|p| p.exact == exact));
+            assert_eq!(&Request::Bundle(read).encode(), bytes);
+        }
+        // A mask has no such bit: of the first mask's number, after kind, four numbers and four sizes.
+        let mut bad = a.clone();
+        bad[1 + 8 * 8] |= ROUNDED;
+        assert!(Request::decode(&bad).is_err());
     }
 
     #[test]

@@ -40,17 +40,15 @@ pub trait Correlations {
 /// Makes both parties' shares of the cross terms `left0 right1 + left1 right0` of every product of a bundle, where index 0 is
 /// P0's share of a mask and 1 is P1's. [`TwoParty`] uses it for the bundles that it takes, and Gilboa's method for the others.
 ///
-/// Both sides must decide alike: `takes` and `declared` may depend only on the bundle and on what both know.
+/// Both sides must decide alike: `declared` may depend only on the bundle and on what both know.
 pub trait CrossTerms: Send {
-    /// Whether this generator makes the products of a (valid) bundle.
-    fn takes(&self, bundle: &Bundle) -> bool;
-
-    /// Bytes from P0 to P1 and from P1 to P0, frame headers included, exactly.
-    fn declared(&self, bundle: &Bundle) -> (u64, u64);
+    /// Bytes from P0 to P1 and from P1 to P0, frame headers included, exactly; `None` if this generator does not make the products of this
+    /// (valid) bundle.
+    fn declared(&self, bundle: &Bundle) -> Option<(u64, u64)>;
 
     /// This party's share of every product's cross terms, in order, from its shares of the masks. A generator may replace this
-    /// party's own share of a mask, by one that is as random to the peer, before anything else uses it. Generators that work on
-    /// ciphertexts may be off by a few units of the last place; they say for which products.
+    /// party's own share of a mask, by one that is as random to the peer, before anything else uses it. Products that need not be
+    /// exact ([`Product::exact`](crate::correlation::Product::exact)) may be off by a few units of the last place; all others are right.
     ///
     /// # Errors
     /// A failed channel, or a message of the peer's that is not what the protocol says.

@@ -89,21 +89,19 @@ impl Extent {
 /// Bytes of an upload and of a response with their frames, and slots.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Prices {
-    /// Most ciphertexts that an evaluator holds at once, 1.8 MB each, and twice the sums that it holds when the summands of a response
+    /// Most ciphertexts that an evaluator holds at once, 2.1 MB each, and twice the sums that it holds when the summands of a response
     /// come in several parts.
     pub held: usize,
     pub slots: usize,
     pub upload: u64,
     pub answer: u64,
-    /// Least matrix products of the engine of scalars.
-    pub matrix: usize,
 }
 
 impl Prices {
     pub(super) fn new(params: &SlotParams, held: usize) -> Self {
         let wire = |payload: usize| (payload + HEADER_BYTES) as u64;
         let (upload, answer) = (wire(params.upload_bytes()), wire(params.response_bytes()));
-        Self { held, slots: params.slots(), upload, answer, matrix: super::scalars::MATRIX }
+        Self { held, slots: params.slots(), upload, answer }
     }
 }
 

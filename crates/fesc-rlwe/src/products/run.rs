@@ -34,6 +34,14 @@ struct Unit {
     last: bool,
 }
 
+/// A unit of the peer's in the evaluator's hands.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    piece: &'a Piece,
+    unit: &'a Unit,
+    ciphers: &'a [Cipher],
+}
+
 /// The units of one party's tasks, by group.
 fn groups(plan: &Plan, held: usize, holder: Role) -> Vec<Vec<Unit>> {
     let mut groups: Vec<Vec<Unit>> = Vec::new();
@@ -171,7 +179,8 @@ impl<'a> Session<'a> {
             let theirs: Vec<&Unit> = theirs.get(i).into_iter().flatten().collect();
             let ciphers: Vec<Vec<Cipher>> = theirs.iter().map(|u| self.receive(u)).collect::<Result<_, _>>()?;
             for (unit, ciphers) in theirs.iter().zip(ciphers) {
-                self.evaluate(unit, &ciphers, &mut held, &mut traffic)?;
+                let job = Job { piece: &self.work.plan.pieces[unit.task.piece], unit, ciphers: &ciphers };
+                self.evaluate(job, &mut held, &mut traffic)?;
             }
             self.answer(&mut traffic)?;
             while !traffic.awaited.is_empty() {
@@ -213,17 +222,10 @@ impl<'a> Session<'a> {
     }
 
     /// The evaluator's part of a unit. Sums of a task in several units stay in `held` between them.
-    fn evaluate(
-        &mut self,
-        unit: &Unit,
-        ciphers: &[Cipher],
-        held: &mut Vec<Sum>,
-        traffic: &mut Traffic,
-    ) -> Result<(), MpcError> {
-        let plan = self.work.plan;
-        let piece = &plan.pieces[unit.task.piece];
+    fn evaluate(&mut self, job: Job<'_>, held: &mut Vec<Sum>, traffic: &mut Traffic) -> Result<(), MpcError> {
+        let Job { piece, unit, .. } = job;
         if piece.method == Method::Shared {
-            return self.shared(piece, unit, ciphers, held, traffic);
+            return self.shared(job, held, traffic);
         }
         let evaluator = self.work.evaluator;
         let mut next = std::mem::take(held).into_iter();
@@ -238,19 +240,18 @@ impl<'a> Session<'a> {
             this.push((unit.task, o, sum), traffic)
         };
         match piece.method {
-            Method::Left | Method::Right => self.combine(piece, unit, ciphers, take),
-            Method::Both | Method::Square | Method::Shared => self.sums(piece, unit, ciphers, take),
+            Method::Left | Method::Right => self.combine(job, take),
+            Method::Both | Method::Square | Method::Shared => self.sums(job, take),
         }
     }
 
     /// One operand uploaded: a product of a matrix of the evaluator's factors with the ciphertexts.
     fn combine(
         &mut self,
-        piece: &Piece,
-        unit: &Unit,
-        ciphers: &[Cipher],
+        job: Job<'_>,
         mut take: impl FnMut(&mut Self, usize, Sum) -> Result<(), MpcError>,
     ) -> Result<(), MpcError> {
+        let Job { piece, unit, ciphers } = job;
         let other = if piece.method == Method::Left { Side::Right } else { Side::Left };
         let (run, first) = (piece.run(), unit.sum.start);
         let (layout, data) = (self.work.layout(&unit.task), self.work.operand(&unit.task, other));
@@ -268,11 +269,10 @@ impl<'a> Session<'a> {
     /// Both operands uploaded, or one that is multiplied with itself: product by product.
     fn sums(
         &mut self,
-        piece: &Piece,
-        unit: &Unit,
-        ciphers: &[Cipher],
+        job: Job<'_>,
         mut take: impl FnMut(&mut Self, usize, Sum) -> Result<(), MpcError>,
     ) -> Result<(), MpcError> {
+        let Job { piece, unit, ciphers } = job;
         let uploaded = sources(piece, &unit.task);
         let outputs: Vec<usize> = (0..piece.answers()).collect();
         let factors = self.work.factors(piece, unit)?;
@@ -306,14 +306,8 @@ impl<'a> Session<'a> {
     }
 
     /// Rows uploaded once, for their sums of squares and for their products with scalars.
-    fn shared(
-        &mut self,
-        piece: &Piece,
-        unit: &Unit,
-        ciphers: &[Cipher],
-        held: &mut Vec<Sum>,
-        traffic: &mut Traffic,
-    ) -> Result<(), MpcError> {
+    fn shared(&mut self, job: Job<'_>, held: &mut Vec<Sum>, traffic: &mut Traffic) -> Result<(), MpcError> {
+        let Job { piece, unit, ciphers } = job;
         let evaluator = self.work.evaluator;
         let factors = self.work.factors(piece, unit)?;
         let (Some((scalars, rows)), Some((scalar_factor, row_factors))) =

@@ -4,9 +4,9 @@
 //! exchanged). Each party encrypts its share of the vectors and evaluates on the peer's. The engine *chooses* the vectors: this party's share of that
 //! mask is replaced before anything else uses it. So a mask can be the vectors of one product only; in all others of the bundle it may be anything else.
 //!
-//! Each of the two cross terms may be off in the last place: by one, or by a few units where results are packed (a deviation of 4.6 at the base size, 16 at most). Hence only what in this house
-//! are the matrix products of the scan, which are truncated by 10 bits or more next: vectors of [`LEAST`] values on for several outputs, and products that have [`MATRIX`] of everything.
-//! A head, a pooling or a scaling has one output and stays exact; so do outer products. And only where the bytes are fewer than those of [`super::plan`]: `U + D` of [`coefficients::Layout`]
+//! Each of the two cross terms may be off in the last place: by one, or by a few units where results are packed (a deviation of 4.6 at the base size, 16 at most). So
+//! only products whose asker said that they need not be exact are made here: in this house the five matrix products of the scan, which are truncated next.
+//! And only where the bytes are fewer than those of [`super::plan`]: `U + D` of [`coefficients::Layout`]
 //! for each batch place and direction, with the frames. Which operand is the vectors is decided by bytes and work together.
 //!
 //! | base size | bytes per result, both directions | slots |
@@ -36,10 +36,6 @@ use crate::coefficients::{self, Evaluator, KeyHolder, MAX_SUMMANDS, Scalars};
 const UPLOAD: Tag = Tag(0x0424);
 const ANSWER: Tag = Tag(0x0425);
 
-/// Vectors that are taken whatever the rest, for several outputs.
-const LEAST: usize = 1024;
-/// What width, outputs and summands of a matrix product have at least to be taken. Below, products may be of any kind: outer products, heads.
-pub(super) const MATRIX: usize = 32;
 /// Bytes on their way in one direction, and most of one batch place. Few in tests, so that these see more than one group.
 const GROUP: usize = if cfg!(test) { 1 << 18 } else { 1 << 26 };
 
@@ -54,14 +50,13 @@ pub(super) struct Scaled {
 }
 
 impl Scaled {
-    fn new(product: usize, form: &Form, vectors: Side, matrix: usize) -> Option<Self> {
+    fn new(product: usize, form: &Form, vectors: Side) -> Option<Self> {
         let (width, outputs, lower) = match vectors {
             Side::Right => (form.right(), form.left(), form.right_is_lower()),
             Side::Left => (form.left(), form.right(), form.left_is_lower()),
         };
         let sum = form.sum();
-        let suits = width >= LEAST && outputs >= 2 || width.min(outputs).min(sum) >= matrix;
-        if !suits || !(1..=MAX_SUMMANDS).contains(&sum) || lower {
+        if width == 0 || outputs == 0 || !(1..=MAX_SUMMANDS).contains(&sum) || lower {
             return None;
         }
         let layout = coefficients::Layout::new(sum, width, outputs);
@@ -104,9 +99,9 @@ impl Scaled {
 pub(super) fn choose(bundle: &Bundle, plan: &Plan, prices: &Prices) -> Vec<Scaled> {
     let mut taken = vec![false; bundle.masks.len()];
     let mut chosen = Vec::new();
-    for (i, _) in bundle.products.iter().enumerate().filter(|(_, p)| p.left != p.right) {
+    for (i, _) in bundle.products.iter().enumerate().filter(|(_, p)| !p.exact && p.left != p.right) {
         let sides = [Side::Right, Side::Left].into_iter();
-        let ways = sides.filter_map(|side| Scaled::new(i, &plan.forms[i], side, prices.matrix));
+        let ways = sides.filter_map(|side| Scaled::new(i, &plan.forms[i], side));
         let best = ways.filter(|s| !taken[s.mask(bundle)]).min_by_key(|s| s.layout.weight());
         if let Some(best) = best.filter(|s| plan.bytes_of(i, prices).is_some_and(|slots| 2 * s.bytes() < slots)) {
             taken[best.mask(bundle)] = true;

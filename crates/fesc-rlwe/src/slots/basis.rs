@@ -1,13 +1,13 @@
-//! The seven primes with their transforms, and the conversions between them.
+//! The eight primes with their transforms, and the conversions between them.
 //!
-//! Limbs 0, 1, 2 are `t1, t2, t3`; limb 3 is `P'`; limbs 4, 5, 6 are what a response drops, `D`. So `q' = t P'` is a prefix of
+//! Limbs 0, 1, 2 are `t1, t2, t3`; limbs 3, 4 are `P' = p1 p2`; limbs 5, 6, 7 are what a response drops, `D`. So `q' = t P'` is a prefix of
 //! `q = t P' D`. All conversions are affine maps of residues ([`Affine`]) and exact:
 //!
 //! ```text
 //! slots -> P_j      z_i = y_i (t/t_i)^-1 + h_i mod t_i,  h_i = floor(t_i / 2);   sum_i (z_i - h_i) t/t_i mod P_j
 //!                   the integer sum is the polynomial modulo t, between -3t/2 and 3t/2
 //! drop a prime p    x -> floor((x + h) / p),  h = floor(p / 2)
-//! round down        x -> floor(x / P')
+//! round down        x -> floor(floor(x / p1) / p2) = floor(x / P')
 //! modulo 2^64       mixed radix digits v1, v2, v3 of x in [0, t):  x = v1 + v2 t1 + v3 t1 t2
 //! ```
 
@@ -23,9 +23,9 @@ use crate::{Result, RlweError};
 /// Primes of the plaintext.
 pub(super) const PLAIN: usize = 3;
 /// Primes of a response.
-pub(super) const KEPT: usize = 4;
+pub(super) const KEPT: usize = 5;
 /// All primes.
-pub(super) const LIMBS: usize = 7;
+pub(super) const LIMBS: usize = 8;
 /// Values are at most `2^VALUE_BITS` in magnitude.
 pub(super) const VALUE_BITS: u32 = 47;
 
@@ -96,7 +96,9 @@ pub(super) struct Basis {
     convert: Vec<[Affine; 2]>,
     /// For each dropped prime, last first: the shift by `h`, and the map of each prime before it.
     drop: Vec<(Affine, Vec<Affine>)>,
-    /// `(x, x') -> (x - x') / P'` modulo `t_i`, and its negative.
+    /// `(x, x') -> (x - x') / p1` modulo `t_i` and `p2`.
+    halve: Vec<Affine>,
+    /// `(x, x') -> (x - x') / p2` modulo `t_i`, and its negative.
     floor: Vec<[Affine; 2]>,
     /// Mixed radix: `v2`, first and second step of `v3`.
     radix: [Affine; 3],
@@ -106,8 +108,9 @@ pub(super) struct Basis {
 
 impl Basis {
     pub(super) fn new(degree: usize, plain: u32, kept: u32, dropped: u32) -> Result<Self> {
-        // Values up to 2^47 are below 2p from 47 bits on; the kernels take primes below 2^50.
-        if plain < VALUE_BITS || [plain, kept, dropped].iter().any(|b| !(45..=50).contains(b)) {
+        // Values up to 2^47 are below 2p from 47 bits on; small values are below 2p everywhere; the kernels take primes below 2^50.
+        let fits = (VALUE_BITS..=50).contains(&plain) && (20..=50).contains(&kept) && (45..=50).contains(&dropped);
+        if !fits {
             return Err(RlweError::Slots { plain, kept, dropped });
         }
         let groups = [(plain, PLAIN), (kept, KEPT - PLAIN), (dropped, LIMBS - KEPT)];
@@ -132,8 +135,10 @@ impl Basis {
             let m = modulus(i);
             scale.push(Affine::new(m, 1, product(m, &primes[PLAIN..]), 0));
             digit.push(Affine::new(m, inverse(i, product(m, &others(i)))?, 0, primes[i] / 2));
-            floor.push(quotient(i, primes[PLAIN])?);
+            floor.push(quotient(i, primes[KEPT - 1])?);
         }
+        let halve =
+            [0, 1, 2, KEPT - 1].into_iter().map(|i| Ok(quotient(i, primes[PLAIN])?[0])).collect::<Result<_>>()?;
         let mut convert = Vec::new();
         for j in PLAIN..LIMBS {
             let m = modulus(j);
@@ -153,7 +158,7 @@ impl Basis {
         let radix = [quotient(1, primes[0])?[0], quotient(2, primes[0])?[0], quotient(2, primes[1])?[0]];
         let two = primes[0].wrapping_mul(primes[1]);
         let weights = [primes[0], two, two.wrapping_mul(primes[2])];
-        Ok(Self { degree, limbs, scale, digit, convert, drop, floor, radix, weights })
+        Ok(Self { degree, limbs, scale, digit, convert, drop, halve, floor, radix, weights })
     }
 
     pub(super) fn degree(&self) -> usize {
@@ -170,7 +175,7 @@ impl Basis {
         self.weights[2]
     }
 
-    /// Slots modulo each `t_i` (three rows) to slots modulo all primes (seven rows); `rows` has seven rows of one power of two.
+    /// Slots modulo each `t_i` (three rows) to slots modulo all primes (eight rows); `rows` has eight rows of one power of two.
     /// `digits` is scratch, and the caller's to wipe.
     pub(super) fn extend(&self, rows: &mut [u64], digits: &mut Vec<u64>) {
         let n = rows.len() / LIMBS;
@@ -189,7 +194,7 @@ impl Basis {
         }
     }
 
-    /// Coefficients modulo `q` (seven rows) to their rounded quotient by `D` modulo `q'` (the first four rows).
+    /// Coefficients modulo `q` (eight rows) to their rounded quotient by `D` modulo `q'` (the first five rows).
     pub(super) fn rescale(&self, rows: &mut [u64]) {
         let n = rows.len() / LIMBS;
         for (k, (shift, maps)) in (KEPT..LIMBS).rev().zip(&self.drop) {
@@ -199,12 +204,15 @@ impl Basis {
         }
     }
 
-    /// Coefficients modulo `q'` (four rows) to the integers modulo `2^64` in the slots of `floor(x / P')`, or of its negative, each in `[0, t)`.
+    /// Coefficients modulo `q'` (five rows) to the integers modulo `2^64` in the slots of `floor(x / P')`, or of its negative, each in `[0, t)`.
     pub(super) fn slots_of_floor(&self, rows: &mut [u64], negative: bool) -> Vec<u64> {
         let n = rows.len() / KEPT;
         let (plain, kept) = rows.split_at_mut(PLAIN * n);
+        let (first, second) = kept.split_at_mut(n);
+        let before = plain.chunks_exact_mut(n).chain([&mut *second]);
+        before.zip(&self.halve).for_each(|(row, map)| map.apply(row, first));
         for ((row, limb), maps) in plain.chunks_exact_mut(n).zip(&self.limbs).zip(&self.floor) {
-            maps[usize::from(negative)].apply(row, kept);
+            maps[usize::from(negative)].apply(row, second);
             limb.forward(row);
         }
         self.lift(plain)

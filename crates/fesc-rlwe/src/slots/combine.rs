@@ -4,7 +4,7 @@
 //! (ciphers x slots of the run). Blocks of outputs bound the memory; inside a block the residues of all `m[o][j]` are made once (`weights.rs`), and
 //! tiles of 4 outputs by 16 slots are summed without reduction ([`fesc_ring::lazy`]).
 //!
-//! Cost: 14 products modulo a prime per slot product, one pair of vector instructions for eight of them.
+//! Cost: 16 products modulo a prime per slot product, one pair of vector instructions for eight of them.
 
 use fesc_ring::lazy::{COLUMNS, ROWS};
 use rayon::prelude::*;
@@ -28,26 +28,6 @@ const RUNS: usize = 8;
 const TASK: usize = 2048;
 
 impl Evaluator {
-    /// `out_o = sum_j m[o][j] o c_j` for all outputs at once; see [`Evaluator::combine_each`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn combine(
-        &self,
-        ciphers: &[Cipher],
-        outputs: usize,
-        run: usize,
-        skip: impl Fn(usize, usize) -> bool + Sync,
-        value: impl Fn(usize, usize, usize) -> i64 + Sync,
-    ) -> Result<Vec<Sum>> {
-        let mut sums = Vec::with_capacity(outputs);
-        self.combine_each(ciphers, outputs, run, skip, value, |_, sum| {
-            sums.push(sum);
-            Ok::<_, RlweError>(())
-        })?;
-        Ok(sums)
-    }
-
     /// Hands each `out_o = sum_j m[o][j] o c_j` to `sink`, in order. `value(o, j, r)` is `m[o][j]` on run `r` of `run` slots; where `skip(o, j)`, it
     /// is zero and not asked for. Works on up to 64 outputs at once: their sums and at most 128 MB of weights are all the memory it takes.
     ///

@@ -24,7 +24,7 @@ pub struct Evaluator {
     pub(super) scratch: Mutex<Zeroizing<Vec<u64>>>,
 }
 
-/// A received encryption: `b` and `a`, seven rows each, transformed.
+/// A received encryption: `b` and `a`, eight rows each, transformed.
 pub struct Cipher {
     pub(super) rows: Buffer,
 }

@@ -1,4 +1,4 @@
-//! Buffers of ciphertext size that are used again: a fresh one costs 450 page faults, about as much time as reading an upload.
+//! Buffers of ciphertext size that are used again: a fresh one costs 512 page faults, about as much time as reading an upload.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -32,3 +32,20 @@ fn values(rng: &mut Prg, count: usize) -> Vec<i64> {
         })
         .collect()
 }
+
+/// All sums of a combination.
+fn combine(
+    evaluator: &Evaluator,
+    ciphers: &[Cipher],
+    outputs: usize,
+    run: usize,
+    skip: impl Fn(usize, usize) -> bool + Sync,
+    value: impl Fn(usize, usize, usize) -> i64 + Sync,
+) -> crate::Result<Vec<Sum>> {
+    let mut sums = Vec::with_capacity(outputs);
+    evaluator.combine_each(ciphers, outputs, run, skip, value, |_, sum| {
+        sums.push(sum);
+        Ok::<_, crate::RlweError>(())
+    })?;
+    Ok(sums)
+}

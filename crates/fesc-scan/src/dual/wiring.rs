@@ -1,7 +1,7 @@
 //! The bundle of one segment: which tensors are opened, and which products they serve.
 //!
 //! Every tensor is opened once under a mask of its own. Axes of size 1 are left out, so that the bundle stays within the limits of
-//! `fesc-mpc` at every shape. k: chunks, g: groups, r: heads of a group, i, j: tokens of a chunk, n: states, p: channels of a head.
+//! `fesc-mpc` at every shape. The five sums (S, Y, states, H, C H) are asked for as rounded products. k: chunks, g: groups, r: heads of a group, i, j: tokens of a chunk, n: states, p: channels of a head.
 //!
 //! | product | operands | result |
 //! |---|---|---|
@@ -138,11 +138,16 @@ impl Builder {
     }
 
     fn product(&mut self, left: usize, right: usize, out: &[&[u8]]) -> usize {
-        self.result(left, right, Tensor::new(&out.concat()))
+        self.result(Product::new(left, right, Tensor::new(&out.concat())))
     }
 
-    fn result(&mut self, left: usize, right: usize, out: Tensor) -> usize {
-        self.bundle.products.push(Product { left, right, out });
+    /// A matrix product. The scan truncates it next, so its correlation may be off by a few units of the last place.
+    fn matrix(&mut self, left: usize, right: usize, out: &[&[u8]]) -> usize {
+        self.result(Product::new(left, right, Tensor::new(&out.concat())).rounded())
+    }
+
+    fn result(&mut self, product: Product) -> usize {
+        self.bundle.products.push(product);
         self.bundle.products.len() - 1
     }
 }
@@ -186,7 +191,7 @@ impl Wiring {
             let Axes { g, r, n, p, .. } = &axes;
             let (o, s) = (b.fixed(segment.states()), b.fixed(segment.states()));
             let (left, right) = (b.lower(&[g, r, &o, &s]), b.mask(&[&s, n, g, r, p]));
-            Pair { left, right, product: b.product(left, right, &[&o, n, g, r, p]) }
+            Pair { left, right, product: b.matrix(left, right, &[&o, n, g, r, p]) }
         });
         Self { bundle: b.bundle, chunks, factors, levels, chain }
     }
@@ -205,18 +210,19 @@ fn wires(builder: &mut Builder, axes: &Axes, segment: &Segment) -> Wires {
     let score = builder.lower(&[k, g, i, j]);
     let lower = builder.lower(&[k, g, r, i, j]);
     let mixed = builder.lower(&[k, g, r, i, j]);
-    let scores = builder.product(c, b, &[k, g, i, j]);
-    let mix = builder.result(score, lower, Tensor::lower(&[k, g, r, i, j].map(Vec::as_slice).concat()));
-    let output = builder.product(mixed, x, &[k, i, g, r, p]);
+    let scores = builder.matrix(c, b, &[k, g, i, j]);
+    let weights = Tensor::lower(&[k, g, r, i, j].map(Vec::as_slice).concat());
+    let mix = builder.result(Product::new(score, lower, weights));
+    let output = builder.matrix(mixed, x, &[k, i, g, r, p]);
     let kept = (segment.kept_chunks() > 0).then(|| {
         let (column, weighted) = (builder.mask(&[k, j, g, r]), builder.mask(&[k, j, g, r, p]));
         let push = builder.product(column, x, &[k, j, g, r, p]);
-        Kept { column, weighted, push, states: builder.product(b, weighted, &[k, n, g, r, p]) }
+        Kept { column, weighted, push, states: builder.matrix(b, weighted, &[k, n, g, r, p]) }
     });
     let entered = (segment.entered_chunks() > 0).then(|| {
         let (state, row) = (builder.mask(&[k, n, g, r, p]), builder.mask(&[k, i, g, r]));
         let carried = builder.mask(&[k, i, g, r, p]);
-        let contract = builder.product(c, state, &[k, i, g, r, p]);
+        let contract = builder.matrix(c, state, &[k, i, g, r, p]);
         Entered { state, row, carried, contract, decay: builder.product(row, carried, &[k, i, g, r, p]) }
     });
     Wires { b, c, x, score, lower, mixed, scores, mix, output, kept, entered }

@@ -120,9 +120,9 @@ impl TwoParty {
     /// own and costs a few frame headers more.
     pub fn declared(&self, request: &Request) -> (u64, u64) {
         if let (Request::Bundle(bundle), Some(generator)) = (request, &self.products)
-            && generator.takes(bundle)
+            && let Some(bytes) = generator.declared(bundle)
         {
-            return generator.declared(bundle);
+            return bytes;
         }
         let (mut p0, mut p1) = corrections(request);
         let ots = transfers(request);
@@ -143,7 +143,7 @@ impl TwoParty {
         let layout = request.layout(self.role);
         let mut half = Material::sample(layout.get(..masks).unwrap_or_default(), &mut self.prg);
         let mut crosses = match &mut self.products {
-            Some(generator) if generator.takes(bundle) => {
+            Some(generator) if generator.declared(bundle).is_some() => {
                 // Taken out and put back: the generator may choose some of them.
                 let mut shares: Zeroizing<Vec<Vec<u64>>> =
                     Zeroizing::new((0..masks).map(|i| std::mem::take(half.ring_mut(i))).collect());

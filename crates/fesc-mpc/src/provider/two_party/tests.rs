@@ -38,12 +38,9 @@ fn all_kinds_fit_together() {
 struct Clear;
 
 impl CrossTerms for Clear {
-    fn takes(&self, bundle: &Bundle) -> bool {
-        bundle.ring == ring(37)
-    }
-
-    fn declared(&self, bundle: &Bundle) -> (u64, u64) {
-        (0, (0..bundle.masks.len()).map(|i| frame(bundle.ring.packed_len(bundle.mask_len(i)))).sum())
+    fn declared(&self, bundle: &Bundle) -> Option<(u64, u64)> {
+        let sent = (0..bundle.masks.len()).map(|i| frame(bundle.ring.packed_len(bundle.mask_len(i)))).sum();
+        (bundle.ring == ring(37)).then_some((0, sent))
     }
 
     fn run(

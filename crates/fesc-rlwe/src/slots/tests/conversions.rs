@@ -50,16 +50,16 @@ fn rescaling_rounds_to_the_nearest() {
     let (limbs, mut rng) = (&params.basis().limbs, prg(31));
     let prime = |i: usize| limbs[i].modulus.value();
     for round in 0..200 {
-        // x = y D + k P4 P5 has the quotient y for |k| < P6 / 2.
+        // x = y D + k P5 P6 has the quotient y for |k| < P7 / 2.
         let y = (rng.next_u64() as i64) >> (round % 50);
-        let k = ((rng.next_u64() >> 16) % (prime(6) / 2 - 1)) as i64 * if round % 2 == 0 { 1 } else { -1 };
+        let k = ((rng.next_u64() >> 16) % (prime(7) / 2 - 1)) as i64 * if round % 2 == 0 { 1 } else { -1 };
         let signed = |m: fesc_ring::modulus::Modulus, v: i64| i128::from(v).rem_euclid(i128::from(m.value())) as u64;
         let mut rows: Vec<u64> = limbs
             .iter()
             .map(|l| {
                 let m = l.modulus;
-                let two = m.mul(m.reduce(prime(4)), m.reduce(prime(5)));
-                let whole = m.mul(m.mul(two, m.reduce(prime(6))), signed(m, y));
+                let two = m.mul(m.reduce(prime(5)), m.reduce(prime(6)));
+                let whole = m.mul(m.mul(two, m.reduce(prime(7))), signed(m, y));
                 m.add(whole, m.mul(two, signed(m, k)))
             })
             .collect();
@@ -73,10 +73,9 @@ fn rescaling_rounds_to_the_nearest() {
 
 #[test]
 fn unfit_sets_are_refused() {
-    assert!(matches!(SlotParams::new(8192, 47, 50, 48), Err(RlweError::Weak { log_q: 335, limit: 214, .. })));
-    assert!(matches!(SlotParams::new(16384, 46, 50, 49), Err(RlweError::Slots { plain: 46, .. })));
-    for (kept, dropped) in [(44, 49), (51, 49), (50, 44), (50, 51)] {
-        assert!(matches!(SlotParams::new(16384, 47, kept, dropped), Err(RlweError::Slots { .. })));
+    assert!(matches!(SlotParams::new(8192, 48, 29, 49), Err(RlweError::Weak { log_q: 349, limit: 214, .. })));
+    for (plain, kept, dropped) in [(46, 29, 49), (51, 29, 49), (48, 19, 49), (48, 51, 49), (48, 29, 44), (48, 29, 51)] {
+        assert!(matches!(SlotParams::new(16384, plain, kept, dropped), Err(RlweError::Slots { .. })));
     }
     // Groups of one size do not share a prime.
     let same = SlotParams::new(16384, 50, 50, 50).unwrap();
@@ -98,6 +97,6 @@ fn unfit_values_are_refused() {
         assert!(matches!(evaluator.multiplier(&[], run), Err(RlweError::Run { .. })));
     }
     let cipher = evaluator.receive(&holder.encrypt(&[1], &mut prg(0)).unwrap()).unwrap();
-    let sums = evaluator.combine(&[cipher], 1, 64, |_, _| false, |_, _, r| if r == 200 { i64::MAX } else { 0 });
+    let sums = combine(&evaluator, &[cipher], 1, 64, |_, _| false, |_, _, r| if r == 200 { i64::MAX } else { 0 });
     assert!(matches!(sums, Err(RlweError::Range { .. })));
 }

@@ -44,7 +44,7 @@ fn a_combination_is_the_sum_of_its_products() {
     for (run, outputs) in [(64, 5), (16, 1), (n, 9), (8, 2), (2048, 3)] {
         let m: Vec<Vec<i64>> = (0..outputs * 6).map(|_| values(&mut rng, n / run)).collect();
         let skip = |o: usize, j: usize| (o + j).is_multiple_of(3) || (o == 1 && j > 2);
-        let sums = evaluator.combine(&ciphers, outputs, run, skip, |o, j, r| m[o * 6 + j][r]).unwrap();
+        let sums = combine(&evaluator, &ciphers, outputs, run, skip, |o, j, r| m[o * 6 + j][r]).unwrap();
         assert_eq!(sums.len(), outputs);
         for (o, sum) in sums.into_iter().enumerate() {
             let mut one = evaluator.sum();
@@ -60,7 +60,7 @@ fn a_combination_is_the_sum_of_its_products() {
         }
     }
     assert!(
-        evaluator.combine(&[], 2, 64, |_, _| false, |_, _, _| 1).unwrap().iter().all(|s| s
+        combine(&evaluator, &[], 2, 64, |_, _| false, |_, _, _| 1).unwrap().iter().all(|s| s
             .rows
             .words
             .iter()

@@ -32,29 +32,37 @@ fn bare_phase(holder: &KeyHolder, d0: &[u64], mut d1: Vec<u64>) -> Vec<u64> {
     d1
 }
 
-/// The key holder knows `a` and tries multipliers: `d1 = round(v a / D)` needs eight coefficients to decide.
+/// The key holder knows `a` and tries multipliers: `d1 = round(v a / D)` needs eight coefficients to decide. The multiplier is the evaluator's share of a mask,
+/// and what it hides is opened online as `w - m`: for a weight of 12 bits there are 4096 multipliers to try.
 #[test]
 fn without_the_encryption_of_zero_the_multiplier_is_found() {
     const LOOK: usize = 8;
     let (holder, evaluator) = parties(50);
     let (basis, n) = (holder.params().basis(), holder.params().slots());
+    let (weight, mask) = (-1234, (prg(49).next_u64() as i64) >> 17);
+    let opened = weight - mask;
     let find = |blind: &Blind| -> Vec<i64> {
-        let (cipher, sum) = one_product(&holder, &evaluator, &[5; 100], &[-1234], n);
+        let (cipher, sum) = one_product(&holder, &evaluator, &[5; 100], &[mask], n);
         let (_, d1) = evaluator.switch(sum, blind);
         let first: Vec<&[u64]> = d1.chunks_exact(n).map(|row| &row[..LOOK]).collect();
         let mut a = cipher.rows.words[LIMBS * n..].to_vec();
         a.chunks_exact_mut(n).zip(&basis.limbs).for_each(|(row, limb)| limb.inverse(row));
-        let matches = |v: i64| {
+        let matches = |m: i64, turns: u64| {
             let mut rows = Vec::new();
             for (row, limb) in a.chunks_exact(n).zip(&basis.limbs) {
-                rows.extend(row[..LOOK].iter().map(|&x| limb.modulus.mul(x, limb.modulus.from_small_signed(v))));
+                let p = &limb.modulus;
+                // The lift of a value is it, or it and a multiple of t.
+                let t = basis.limbs[..PLAIN].iter().fold(1, |t, l| p.mul(t, p.reduce(l.modulus.value())));
+                let turned = p.mul(t, p.reduce(p.value() + turns - 1));
+                let v = p.add(m.rem_euclid(p.value() as i64) as u64, turned);
+                rows.extend(row[..LOOK].iter().map(|&x| p.mul(x, v)));
             }
             basis.rescale(&mut rows);
             rows.chunks_exact(LOOK).zip(&first).all(|(guess, seen)| &guess == seen)
         };
-        (-2048..2048).filter(|&v| matches(v)).collect()
+        (-2048..2048).filter(|w| (0..3).any(|turns| matches(w - opened, turns))).collect()
     };
-    assert_eq!(find(&no_blind(n)), [-1234]);
+    assert_eq!(find(&no_blind(n)), [weight], "the weight");
     assert_eq!(find(&Blind::fresh(n, &mut prg(51))), [0i64; 0]);
 }
 
@@ -71,9 +79,10 @@ fn without_the_mask_the_operand_is_read() {
         let slots = basis.slots_of_floor(rows, false);
         slots.iter().zip(&m).filter(|&(&got, &m)| got == m as u64).count()
     };
+    let kept: u64 = basis.limbs[PLAIN..KEPT].iter().map(|l| l.modulus.value()).product();
     // Half of P' turns the floor into rounding, which takes the noise away.
     for (row, limb) in phase.chunks_exact_mut(n).zip(&basis.limbs) {
-        let half = limb.modulus.reduce(basis.limbs[PLAIN].modulus.value() / 2);
+        let half = limb.modulus.reduce(kept / 2);
         row.iter_mut().for_each(|x| *x = limb.modulus.add(*x, half));
     }
     assert_eq!(read(&mut phase), n);
@@ -91,10 +100,11 @@ fn a_mask_on_the_message_alone_shows_the_noise() {
     let candidates: Vec<Vec<i64>> = (0..40).map(|_| values(&mut rng, n)).collect();
     let (cipher, sum) = one_product(&holder, &evaluator, &values(&mut rng, n), &candidates[17], 1);
     let limb = &basis.limbs[PLAIN];
-    let secret = &holder.secret[PLAIN * n..KEPT * n];
-    // Modulo P' there is no message: b + a s is e.
-    let mut e = cipher.rows.words[PLAIN * n..KEPT * n].to_vec();
-    limb.ntt().mul_acc(&mut e, &cipher.rows.words[(LIMBS + PLAIN) * n..(LIMBS + KEPT) * n], secret);
+    let row = |from: usize| from * n..(from + 1) * n;
+    let secret = &holder.secret[row(PLAIN)];
+    // Modulo P' there is no message: b + a s is e. One of its primes is enough for all of this.
+    let mut e = cipher.rows.words[row(PLAIN)].to_vec();
+    limb.ntt().mul_acc(&mut e, &cipher.rows.words[row(LIMBS + PLAIN)], secret);
     limb.inverse(&mut e);
     let e: Vec<i64> = e.iter().map(|&x| limb.modulus.to_signed(x)).collect();
     assert!(e.iter().all(|x| x.abs() < 43));
@@ -109,7 +119,7 @@ fn a_mask_on_the_message_alone_shows_the_noise() {
                 limb.inverse(row);
             }
             basis.rescale(&mut rows);
-            rows[PLAIN * n..KEPT * n].iter().map(|&x| limb.modulus.to_signed(x) as f64).collect()
+            rows[row(PLAIN)].iter().map(|&x| limb.modulus.to_signed(x) as f64).collect()
         })
         .collect();
     // Correlations in units of their deviation under chance.
@@ -122,12 +132,12 @@ fn a_mask_on_the_message_alone_shows_the_noise() {
     // A mask that is a multiple of P' does not touch the residue modulo P'.
     let (d0, d1) = evaluator.switch(sum, &Blind::fresh(n, &mut rng));
     let phase = bare_phase(&holder, &d0, d1);
-    let found = scores(&phase[PLAIN * n..]);
+    let found = scores(&phase[row(PLAIN)]);
     assert!(found[17] > 8.0, "{}", found[17]);
     assert!(found.iter().enumerate().all(|(i, &s)| i == 17 || s.abs() < 5.0));
     let (_, sum) = one_product(&holder, &evaluator, &[], &candidates[17], 1);
     let (response, _) = evaluator.respond(sum, &mut rng);
-    assert!(scores(&holder.phase(&response).unwrap()[PLAIN * n..]).iter().all(|s| s.abs() < 5.0));
+    assert!(scores(&holder.phase(&response).unwrap()[row(PLAIN)]).iter().all(|s| s.abs() < 5.0));
 }
 
 /// Chi-square of 64 equal bins; 63 expected, deviation 11.
@@ -154,7 +164,7 @@ fn the_phase_is_uniform() {
     // The control: without the mask the residue modulo P' is the noise.
     let (d0, d1) = evaluator.switch(product(), &Blind::fresh(n, &mut prg(59)));
     let bare = bare_phase(&holder, &d0, d1);
-    assert!(chi_square(&bare[PLAIN * n..], basis.limbs[PLAIN].modulus.value()) > 1e5);
+    assert!(chi_square(&bare[PLAIN * n..(PLAIN + 1) * n], basis.limbs[PLAIN].modulus.value()) > 1e5);
 }
 
 #[test]

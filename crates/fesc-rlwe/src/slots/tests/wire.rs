@@ -35,7 +35,7 @@ fn damaged_messages_are_refused() {
     let evaluator = Evaluator::new(params.clone(), &public).unwrap();
     let upload = holder.encrypt(&[1, 2, 3], &mut prg(41)).unwrap();
     let (response, _) = evaluator.respond(evaluator.sum(), &mut prg(42));
-    refuses(&params, 7, &public, |bytes| Evaluator::new(params.clone(), bytes).map(|_| ()));
-    refuses(&params, 7, &upload, |bytes| evaluator.receive(bytes).map(|_| ()));
-    refuses(&params, 4, &response, |bytes| holder.open(bytes).map(|_| ()));
+    refuses(&params, 8, &public, |bytes| Evaluator::new(params.clone(), bytes).map(|_| ()));
+    refuses(&params, 8, &upload, |bytes| evaluator.receive(bytes).map(|_| ()));
+    refuses(&params, 5, &response, |bytes| holder.open(bytes).map(|_| ()));
 }
