@@ -1,7 +1,7 @@
 //! One block of the model on one segment (design 6): the protocol, written once over the stages for both parties.
 
 use fesc_mpc::{Party, Shared};
-use fesc_scan::{Carry, Dual, Packet};
+use fesc_scan::{Carry, Dual, Packet, Scan};
 
 use crate::flow::{Declare, Flow, Segment};
 use crate::pads::{Pad, Pads};

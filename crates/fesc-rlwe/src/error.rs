@@ -107,12 +107,13 @@ pub enum RlweError {
     },
     /// Prime sizes that the slots engine cannot work with.
     #[error(
-        "primes of {plain}, {kept} and {dropped} bits: each must have between 45 and 50, or conversions between them are not exact"
+        "primes of {plain}, {kept} and {dropped} bits: those of the plaintext must have 47 to 50, the kept ones 20 to 50, the dropped ones 45 to 50; \
+         take the standard set"
     )]
     Slots {
         /// Bits of each plaintext prime.
         plain: u32,
-        /// Bits of the prime that a response keeps.
+        /// Bits of each prime that a response keeps.
         kept: u32,
         /// Bits of each prime that a response drops.
         dropped: u32,

@@ -11,7 +11,7 @@ use fesc_mpc::provider::{Dealer, Queue, serve_dealer};
 use fesc_mpc::{Ledger, Party, Role, Shared};
 use fesc_net::Channel;
 use fesc_ring::Prg;
-use fesc_scan::{Dual, Packet, ScanError};
+use fesc_scan::{Dual, Packet, Scan, ScanError};
 
 type Fail = Box<dyn Error + Send + Sync>;
 

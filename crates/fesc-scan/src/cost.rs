@@ -8,7 +8,7 @@ use fesc_model::outline::LayerForms;
 use fesc_mpc::provider::dealer_cost;
 use fesc_mpc::{Cost, Ledger, Role};
 
-use crate::{Dual, Result};
+use crate::{Dual, Result, Scan};
 
 /// The cost of one segment with chunks of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

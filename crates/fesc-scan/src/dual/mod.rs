@@ -21,8 +21,8 @@
 //! chunk is padded with zeros; fewer tokens than a chunk are one chunk of that many. One chunk alone
 //! has no states.
 //!
-//! Every integer is one that the twin may give: an exact product, then the floor or the ceiling of a quotient. (Where correlations of chunk states, H and
-//! C H come from `fesc_rlwe`'s coefficients engine, these three products may be off by two in the last place, before they are rounded.) What is public (a factor that is exp(0), the
+//! Every integer is one that the twin may give: an exact product, then the floor or the ceiling of a quotient. (S, M X, chunk states, H and C H ask for
+//! rounded correlations: from `fesc_rlwe`'s coefficients engine these five products may be off by a few units of the last place, before they are rounded.) What is public (a factor that is exp(0), the
 //! diagonal of the decay matrix) enters as a constant.
 //!
 //! Cost: [`Dual::steps`]. What the parties see: tensors under masks that are used once, and the messages of the truncations and exps.
@@ -38,13 +38,12 @@ mod wiring;
 use fesc_model::Shape;
 use fesc_model::outline::{Exponential, LayerForms, Scales, scale};
 use fesc_mpc::protocol::Opened;
-use fesc_mpc::{Cost, Ledger, Party, Request, Shared};
+use fesc_mpc::{Cost, Ledger, Request};
 use fesc_ring::Ring;
 
 use self::segment::Segment;
 use self::tree::{Factor, Level, Target};
 use self::wiring::{Dims, Wiring};
-use crate::contract::{Carry, Packet, Scan};
 use crate::{Result, ScanError};
 
 /// The block dual kernel for one segment of a fixed number of tokens.
@@ -118,18 +117,10 @@ impl Dual {
         Ok(Self { dims, ring, scales: *s, chunk, document, segment, levels, factors, wiring })
     }
 
-    /// Writes the exact cost and the correlations.
+    /// The cost by step, in order; the sum of the bytes and of the rounds is that of [`crate::Scan::declare`].
     ///
     /// # Errors
-    /// If a shift leaves the limits of the truncation.
-    pub fn declare(&self, ledger: &mut Ledger) -> Result<()> {
-        self.schedule().iter().try_for_each(|(_, action)| self.declare_one(action, ledger))
-    }
-
-    /// The cost by step, in order; the sum of the bytes and of the rounds is that of [`Dual::declare`].
-    ///
-    /// # Errors
-    /// As [`Dual::declare`].
+    /// As [`crate::Scan::declare`].
     pub fn steps(&self) -> Result<Vec<(&'static str, Cost)>> {
         let cost = |action: &Action<'_>| {
             let mut ledger = Ledger::new();
@@ -137,20 +128,6 @@ impl Dual {
         };
         let all = self.schedule().into_iter().map(|(name, action)| Ok((name, cost(&action)?)));
         all.filter(|step| step.as_ref().map_or(true, |(_, cost)| cost.rounds > 0)).collect()
-    }
-
-    /// y at s.scanned and the state after the segment; see [`Scan::run`].
-    ///
-    /// # Errors
-    /// If a tensor does not fit, or the protocol fails.
-    pub fn run(
-        &self,
-        party: &mut Party,
-        packet: &Packet,
-        skip: Option<&[i64]>,
-        carry: Option<&Carry>,
-    ) -> Result<(Shared, Option<Carry>)> {
-        self.execute(party, packet, skip, carry)
     }
 
     fn declare_one(&self, action: &Action<'_>, ledger: &mut Ledger) -> Result<()> {
@@ -165,7 +142,7 @@ impl Dual {
         Ok(())
     }
 
-    /// What [`Dual::run`] sends, in its order.
+    /// What [`crate::Scan::run`] sends, in its order.
     fn schedule(&self) -> Vec<(&'static str, Action<'_>)> {
         let (w, s, d, seg) = (&self.wiring, &self.scales, &self.dims, &self.segment);
         let (heads, tile) = (d.heads(), layout::triangle(seg.q));
@@ -211,21 +188,5 @@ impl Dual {
             ("open C H", Action::Open(c.entered.map(|e| e.carried).into_iter().collect())),
             ("round y", round(sum, s.scanned, seg.tokens * d.inner())),
         ]
-    }
-}
-
-impl Scan for Dual {
-    fn declare(&self, ledger: &mut Ledger) -> Result<()> {
-        Dual::declare(self, ledger)
-    }
-
-    fn run(
-        &self,
-        party: &mut Party,
-        packet: &Packet,
-        skip: Option<&[i64]>,
-        carry: Option<&Carry>,
-    ) -> Result<(Shared, Option<Carry>)> {
-        Dual::run(self, party, packet, skip, carry)
     }
 }

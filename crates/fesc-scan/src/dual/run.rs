@@ -2,7 +2,7 @@
 
 use fesc_model::outline::scale::DELTA;
 use fesc_mpc::protocol::Opened;
-use fesc_mpc::{Party, Role, Shared};
+use fesc_mpc::{Ledger, Party, Role, Shared};
 
 use super::Dual;
 use super::layout::{add_to_diagonal, by_head, fill_level, lower_of, on_diagonal, pad, sums, triangle};
@@ -10,7 +10,7 @@ use super::steps::{exponential, rescale};
 use super::tree::Target;
 use super::wiring::Entered;
 use crate::Result;
-use crate::contract::{Carry, Packet};
+use crate::contract::{Carry, Packet, Scan};
 use crate::error::{check, check_presence};
 
 /// Tensors on their way to one opening.
@@ -28,8 +28,12 @@ struct Exps {
     lefts: usize,
 }
 
-impl Dual {
-    pub(super) fn execute(
+impl Scan for Dual {
+    fn declare(&self, ledger: &mut Ledger) -> Result<()> {
+        self.schedule().iter().try_for_each(|(_, action)| self.declare_one(action, ledger))
+    }
+
+    fn run(
         &self,
         party: &mut Party,
         packet: &Packet,
@@ -112,7 +116,9 @@ impl Dual {
         let after = self.segment.carry_out.then(|| state.slice(state.len() - states..state.len()));
         Ok((y, after.transpose()?.map(|state| Carry { state })))
     }
+}
 
+impl Dual {
     fn check(&self, role: Role, packet: &Packet, skip: Option<&[i64]>, carry: Option<&Carry>) -> Result<()> {
         let (d, t) = (&self.dims, self.segment.tokens);
         let sizes = [

@@ -6,7 +6,7 @@ use fesc_mpc::{Ledger, Party, Role, Shared};
 use fesc_net::Channel;
 
 use super::support::{Layer, layer};
-use crate::{Carry, Dual, Packet, ScanError, cost_by_chunk};
+use crate::{Carry, Dual, Packet, Scan, ScanError, cost_by_chunk};
 
 /// The paper's base shape.
 fn base() -> Layer {
