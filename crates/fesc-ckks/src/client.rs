@@ -25,3 +25,7 @@ pub use decrypt::{Decryptable, Decryptor};
 pub use encrypt::SecretEncryptor;
 pub use generator::KeyGenerator;
 pub use secret::SecretKey;
+
+#[cfg(test)]
+#[path = "client/tests.rs"]
+mod tests;

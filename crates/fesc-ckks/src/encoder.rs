@@ -11,20 +11,17 @@
 //!
 //! Cost: one transform of `n` complex points, then one number-theoretic transform per limb.
 
-#[path = "encoder/fft.rs"]
-mod fft;
-
 use fesc_ring::aligned::Aligned;
-use fft::Fft;
+use fesc_ring::fft;
 use num_complex::Complex64;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::poly::Poly;
 use crate::residue::{self, Digits};
 use crate::{CkksError, Params, Plaintext, Result};
 
-/// Coefficients up to here are rounded by adding `1.5 * 2^52`, which vectorises on every processor.
-const FAST: f64 = (1u64 << 51) as f64;
+/// Coefficients below this fit 64 bits.
+const SHORT: f64 = (1u64 << 62) as f64;
 /// Wide integers hold coefficients below this.
 const WIDEST_BITS: f64 = 126.0;
 /// Sums of `N` values below this stay finite.
@@ -34,20 +31,36 @@ const NAN: Complex64 = Complex64::new(f64::NAN, f64::NAN);
 /// Encodes and decodes for one set. Immutable; share it freely.
 pub struct Encoder {
     params: Params,
-    fft: Fft,
 }
 
-/// The real coefficients of a message before rounding.
-struct Embedded {
-    re: Aligned<f64>,
-    im: Aligned<f64>,
-    largest: f64,
+/// Floating-point numbers of a message, wiped on drop.
+struct Numbers(Aligned<f64>);
+
+impl Numbers {
+    /// Real parts, imaginary parts and scratch space of `n` slots.
+    fn parts(&mut self) -> (&mut [f64], &mut [f64], &mut [f64]) {
+        let n = self.0.len() / 4;
+        let (re, rest) = self.0.split_at_mut(n);
+        let (im, scratch) = rest.split_at_mut(n);
+        (re, im, scratch)
+    }
+
+    /// Real and imaginary parts one after the other: the coefficients.
+    fn coefficients(&self) -> &[f64] {
+        &self.0[..self.0.len() / 2]
+    }
+}
+
+impl Drop for Numbers {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
 }
 
 impl Encoder {
-    /// Prepares the transform.
+    /// For this set.
     pub fn new(params: &Params) -> Self {
-        Self { params: params.clone(), fft: Fft::new(params.slots()) }
+        Self { params: params.clone() }
     }
 
     /// The parameter set.
@@ -78,19 +91,18 @@ impl Encoder {
     pub(crate) fn encode_poly(&self, values: &[Complex64], level: usize, scale: f64, specials: usize) -> Result<Poly> {
         self.params.check_scale(level, scale)?;
         let embedded = self.embed(values, scale)?;
+        let mut integers = Zeroizing::new(vec![0; self.params.degree()]);
+        let largest = fft::scale_and_round(embedded.coefficients(), scale, &mut integers);
         let max = (self.params.log_q(level)? - 1.0).min(WIDEST_BITS);
-        let bits = embedded.largest.log2();
-        if bits >= max {
-            return Err(CkksError::TooLarge { bits, level, max });
+        if largest.log2() >= max {
+            return Err(CkksError::TooLarge { bits: largest.log2(), level, max });
         }
         let mut poly = Poly::scratch(&self.params, level + 1 + specials);
         let prime = |i: usize| if i <= level { i } else { self.params.first_special() + i - level - 1 };
-        if embedded.largest < FAST {
-            let mut integers = Zeroizing::new(vec![0; self.params.degree()]);
-            embedded.round(&mut integers);
+        if largest < SHORT {
             residue::lift(&self.params, &integers, prime, &mut poly);
         } else {
-            let wide = embedded.re.iter().chain(embedded.im.iter()).map(|x| x.round_ties_even() as i128);
+            let wide = embedded.coefficients().iter().map(|x| (x * scale).round_ties_even() as i128);
             let wide: Zeroizing<Vec<i128>> = Zeroizing::new(wide.collect());
             residue::lift_wide(&self.params, &wide, prime, &mut poly);
         }
@@ -100,17 +112,17 @@ impl Encoder {
     /// The integer coefficients of an encoding, before any prime is involved.
     ///
     /// # Errors
-    /// As [`Encoder::encode`]; coefficients must be below `2^51` in magnitude, and `out` must have `N` elements.
+    /// As [`Encoder::encode`]; coefficients must be below `2^62` in magnitude, and `out` must have `N` elements.
     pub fn encode_slots_to_integers(&self, values: &[Complex64], scale: f64, out: &mut [i64]) -> Result<()> {
         if out.len() != self.params.degree() {
             return Err(CkksError::TooMany { what: "coefficients", got: out.len(), max: self.params.degree() });
         }
         let embedded = self.embed(values, scale)?;
-        if embedded.largest >= FAST {
-            let (bits, max) = (embedded.largest.log2(), FAST.log2());
+        let largest = fft::scale_and_round(embedded.coefficients(), scale, out);
+        if largest >= SHORT {
+            let (bits, max) = (largest.log2(), SHORT.log2());
             return Err(CkksError::TooLarge { bits, level: self.params.levels(), max });
         }
-        embedded.round(out);
         Ok(())
     }
 
@@ -147,10 +159,10 @@ impl Encoder {
     pub fn decode(&self, message: &Plaintext) -> Result<Vec<Complex64>> {
         self.params.check_same(&message.params)?;
         let n = self.params.slots();
-        let mut coefficients = Zeroizing::new(vec![0.0; 2 * n]);
-        Digits::of(&self.params, &message.poly).to_f64(&mut coefficients);
-        let (re, im) = coefficients.split_at_mut(n);
-        self.fft.forward(re, im);
+        let mut numbers = Numbers(Aligned::zeroed(4 * n));
+        Digits::of(&self.params, &message.poly).to_f64(&mut numbers.0[..2 * n]);
+        let (re, im, scratch) = numbers.parts();
+        self.params.fft().forward(re, im, scratch);
         let factor = 1.0 / message.scale;
         Ok(re.iter().zip(im.iter()).map(|(&re, &im)| Complex64::new(re * factor, im * factor)).collect())
     }
@@ -164,8 +176,8 @@ impl Encoder {
         message.coefficients()
     }
 
-    /// The inverse transform of the values times the scale.
-    fn embed(&self, values: &[Complex64], scale: f64) -> Result<Embedded> {
+    /// The inverse transform of the values; the scale is for the error message.
+    fn embed(&self, values: &[Complex64], scale: f64) -> Result<Numbers> {
         let n = self.params.slots();
         if values.len() > n {
             return Err(CkksError::TooMany { what: "slots", got: values.len(), max: n });
@@ -180,52 +192,13 @@ impl Encoder {
             }
             return Err(CkksError::NotFinite { index });
         }
-        let (mut re, mut im) = (Aligned::zeroed(n), Aligned::zeroed(n));
+        let mut numbers = Numbers(Aligned::zeroed(4 * n));
+        let (re, im, scratch) = numbers.parts();
         for ((re, im), z) in re.iter_mut().zip(im.iter_mut()).zip(values) {
             (*re, *im) = (z.re, z.im);
         }
-        self.fft.inverse(&mut re, &mut im);
-        let largest = scale_all(&mut re, scale).max(scale_all(&mut im, scale));
-        Ok(Embedded { re, im, largest })
-    }
-}
-
-/// Multiplies by `scale`; returns the largest magnitude. No sum of finite values below [`HUGE`] is infinite, so none is NaN.
-fn scale_all(values: &mut [f64], scale: f64) -> f64 {
-    // Eight maxima side by side: one alone would wait for itself.
-    let mut largest = [0f64; 8];
-    let (chunks, rest) = values.as_chunks_mut::<8>();
-    for chunk in chunks {
-        for (x, m) in chunk.iter_mut().zip(&mut largest) {
-            *x *= scale;
-            *m = if x.abs() > *m { x.abs() } else { *m };
-        }
-    }
-    for (x, m) in rest.iter_mut().zip(&mut largest) {
-        *x *= scale;
-        *m = m.max(x.abs());
-    }
-    largest.into_iter().fold(0.0, f64::max)
-}
-
-impl Embedded {
-    /// Rounds to the nearest integers, ties to even. All coefficients must be below [`FAST`].
-    fn round(&self, out: &mut [i64]) {
-        /// In `[2^52, 2^53)` the last bit of a double is 1: the sum is the rounded number.
-        const MAGIC: f64 = 6_755_399_441_055_744.0;
-        let (first, second) = out.split_at_mut(self.re.len());
-        for (out, values) in [(first, &self.re), (second, &self.im)] {
-            for (o, &x) in out.iter_mut().zip(values.iter()) {
-                *o = ((x + MAGIC).to_bits() as i64).wrapping_sub(MAGIC.to_bits() as i64);
-            }
-        }
-    }
-}
-
-impl Drop for Embedded {
-    fn drop(&mut self) {
-        zeroize::Zeroize::zeroize(&mut self.re);
-        zeroize::Zeroize::zeroize(&mut self.im);
+        self.params.fft().inverse(re, im, scratch);
+        Ok(numbers)
     }
 }
 

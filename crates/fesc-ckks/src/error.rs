@@ -1,5 +1,6 @@
 //! What can go wrong: each variant with the numbers, the cause and the remedy.
 
+use fesc_ring::fft::FftError;
 use fesc_ring::modulus::ModulusError;
 use fesc_ring::primes::PrimeError;
 
@@ -220,6 +221,9 @@ pub enum CkksError {
     /// The arithmetic layer refused a prime.
     #[error(transparent)]
     Prime(#[from] PrimeError),
+    /// The arithmetic layer refused a number of slots.
+    #[error(transparent)]
+    Fft(#[from] FftError),
     /// The arithmetic layer refused a modulus.
     #[error(transparent)]
     Modulus(#[from] ModulusError),

@@ -6,7 +6,7 @@
 //! public key ([`server`]); it computes on a [`Ciphertext`], which has no wire form. What goes back to a client is
 //! [`Masked`]: re-randomised by a fresh encryption of zero and masked (design 7.1). The types, not comments, hold this:
 //!
-//! ```compile_fail,E0603
+//! ```compile_fail,E0432
 //! // There is no secret key in the server's module.
 //! use fesc_ckks::server::SecretKey;
 //! ```

@@ -14,6 +14,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use fesc_ring::fft::Fft;
 use fesc_ring::modulus::Modulus;
 use fesc_ring::ntt::Ntt;
 use fesc_ring::pool::Pool;
@@ -51,6 +52,7 @@ struct Inner {
     literal: ParamsLiteral,
     degree: usize,
     ntts: Vec<Ntt>,
+    fft: Fft,
     data: usize,
     /// `log2(q_0 ... q_l)` by level.
     log_q: Vec<f64>,
@@ -115,7 +117,8 @@ impl Params {
         let ntts = ntts.collect::<Result<Vec<Ntt>>>()?;
         let digest = digest(literal, data.len(), &ntts);
         let literal = literal.clone();
-        let inner = Inner { literal, degree, ntts, data: data.len(), log_q, log_p, digest, pool: Pool::new() };
+        let fft = Fft::new(degree / 2)?;
+        let inner = Inner { literal, degree, ntts, fft, data: data.len(), log_q, log_p, digest, pool: Pool::new() };
         Ok(Self(Arc::new(inner)))
     }
 
@@ -163,6 +166,11 @@ impl Params {
     /// If there is no such prime.
     pub fn ntt(&self, i: usize) -> &Ntt {
         &self.0.ntts[i]
+    }
+
+    /// The transform between slots and coefficients.
+    pub(crate) fn fft(&self) -> &Fft {
+        &self.0.fft
     }
 
     /// Index of the first special prime.
