@@ -25,7 +25,7 @@ pub(crate) use seeded::Seeded;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use store::parse_half;
 pub use store::{Prepared, SessionId, Store};
-pub use two_party::TwoParty;
+pub use two_party::{Price, TwoParty};
 
 use crate::Role;
 use crate::correlation::{Bundle, Material, Request};

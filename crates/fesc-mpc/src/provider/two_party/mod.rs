@@ -51,6 +51,15 @@ pub struct TwoParty {
     products: Option<Box<dyn CrossTerms>>,
 }
 
+/// What a request takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Price {
+    /// Bytes of corrections, or of the generator of products, from P0 to P1 and back.
+    pub bytes: (u64, u64),
+    /// Correlated transfers with P0 and with P1 as the sender.
+    pub transfers: [usize; 2],
+}
+
 /// One chunk of random OTs in both directions: both pads of those that this party sent, its choices and pads in the others.
 #[derive(Zeroize, ZeroizeOnDrop)]
 struct BothWays {
@@ -119,22 +128,32 @@ impl TwoParty {
     /// present state of the instances (a refill falls on whoever meets it). With IKNP every chunk is an extension of its
     /// own and costs a few frame headers more.
     pub fn declared(&self, request: &Request) -> (u64, u64) {
+        let Price { bytes, transfers } = self.price(request);
+        let refills = self.refill_bytes(transfers);
+        (bytes.0 + refills.0, bytes.1 + refills.1)
+    }
+
+    /// What a request takes, whatever the state of the instances is.
+    pub fn price(&self, request: &Request) -> Price {
         if let (Request::Bundle(bundle), Some(generator)) = (request, &self.products)
             && let Some(bytes) = generator.declared(bundle)
         {
-            return bytes;
+            return Price { bytes, transfers: [0; 2] };
         }
-        let (mut p0, mut p1) = corrections(request);
-        let ots = transfers(request);
+        Price { bytes: corrections(request), transfers: transfers(request) }
+    }
+
+    /// Bytes from P0 to P1 and back of the refills that so many transfers need from the present state. For many requests add
+    /// up their transfers first: what one refill leaves over is there for the next request.
+    pub fn refill_bytes(&self, transfers: [usize; 2]) -> (u64, u64) {
         let (mine, theirs) = (self.role.index(), self.role.other().index());
-        let (sent, received) = (self.sender.declared(ots[mine]), self.receiver.declared(ots[theirs]));
+        let (sent, received) = (self.sender.declared(transfers[mine]), self.receiver.declared(transfers[theirs]));
         let up = sent.sender_to_receiver + received.receiver_to_sender;
         let down = sent.receiver_to_sender + received.sender_to_receiver;
         match self.role {
-            Role::P0 => (p0 += up, p1 += down),
-            Role::P1 => (p0 += down, p1 += up),
-        };
-        (p0, p1)
+            Role::P0 => (up, down),
+            Role::P1 => (down, up),
+        }
     }
 
     fn bundle(&mut self, channel: &mut Channel, bundle: &Bundle, request: &Request) -> Result<Material, MpcError> {
