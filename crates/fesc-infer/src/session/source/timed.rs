@@ -44,9 +44,9 @@ impl Timed {
 impl Correlations for Timed {
     fn take(&mut self, channel: &mut Channel, request: &Request) -> Result<Material, MpcError> {
         let start = Instant::now();
-        channel.phase(phase::OFFLINE);
+        channel.begin(phase::OFFLINE);
         let taken = self.inner.take(channel, request);
-        channel.phase(phase::ONLINE);
+        channel.begin(phase::ONLINE);
         self.clock.add(start.elapsed());
         taken
     }
