@@ -4,9 +4,9 @@
 //! in the handshake. The twin is built from an outline plus weights, so that the integers of the protocol have one source.
 //!
 //! What is in it: the shape; the number of classes and their names; which form of SiLU and exp; per layer the sixteen [`Scales`] and, of each
-//! norm, the smallest variance, its octaves and its scale. All tables ([`LayerForms`], [`NormForm`]) follow from these numbers. What it tells about
-//! the model and the calibration documents: the order of magnitude of each tensor, and the range of each norm's variance (exactly, since the table of
-//! the inverse root follows from it). Not in it: weights, A, D, thresholds of the clamp, any other statistic of the calibration.
+//! norm, the smallest variance as a power of two, its octaves and its scale. All tables ([`LayerForms`], [`NormForm`]) follow from these numbers. What it tells about
+//! the model and the calibration documents: the order of magnitude of each tensor, and the range of each norm's variance in
+//! powers of two. Not in it: weights, A, D, thresholds of the clamp, any other statistic of the calibration.
 //!
 //! The JSON has integers only (floats as their bits), so that it is read back to the same outline, and text in one way only.
 //! Reading checks every number: limits of sizes, of scales, and that all forms can be built. A fit of an inverse root goes through the

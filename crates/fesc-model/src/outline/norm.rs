@@ -37,8 +37,8 @@ pub struct NormForm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Root {
-    /// The smallest `v`, an f64 as its bits: the tables follow from every one of them.
-    v_min: u64,
+    /// `log2` of the smallest `v`. A whole number: the outline is public, and more digits would tell more of the calibration documents.
+    v_log: i32,
     octaves: u32,
     v_frac: u32,
 }
@@ -55,11 +55,13 @@ impl Root {
         let (low, high) = ((span.min + eps) / VARIANCE_MARGIN, (span.max + eps) * VARIANCE_MARGIN);
         let low = low.max(eps * 0.99);
         let (_, ratio) = exponent(width);
-        let (v_min, v_max) = (low * ratio, high * ratio);
+        // Down to a power of two: the range is not smaller, and costs at most one octave more.
+        let v_log = (low * ratio).log2().floor();
+        let (v_min, v_max) = (v_log.exp2(), high * ratio);
         let octaves = (v_max / v_min).log2().ceil().max(1.0);
         let v_bits = (23.5 - octaves / 2.0).min(V_BITS);
-        let v_frac = (v_bits - v_min.log2()).floor().clamp(0.0, V_FRAC.into()) as u32;
-        Self { v_min: v_min.to_bits(), octaves: octaves as u32, v_frac }
+        let v_frac = (v_bits - v_log).floor().clamp(0.0, V_FRAC.into()) as u32;
+        Self { v_log: v_log as i32, octaves: octaves as u32, v_frac }
     }
 }
 
@@ -67,7 +69,7 @@ impl NormForm {
     /// The form over `width` values at `square` bits. [`Rsqrt::new`] holds the range to what the ring has room for.
     pub(crate) fn new(layer: usize, width: usize, square: u32, eps: f64, root: Root) -> Result<Self> {
         let form = |source| TwinError::Form { layer, what: "rsqrt", source };
-        let rsqrt = Rsqrt::new(RING, f64::from_bits(root.v_min), root.octaves, 1, 2, root.v_frac).map_err(form)?;
+        let rsqrt = Rsqrt::new(RING, f64::from(root.v_log).exp2(), root.octaves, 1, 2, root.v_frac).map_err(form)?;
         let (exponent, ratio) = exponent(width);
         if root.v_frac > 2 * (square + exponent) + V_SHIFT {
             let remedy = "not so much finer than the squares";
@@ -90,5 +92,26 @@ impl NormForm {
     /// The numbers that the protocol depends on, without those of the root.
     pub(super) fn widths(&self) -> [u64; 5] {
         [self.width as u64, self.square.into(), self.exponent.into(), self.eps as u64, self.frac.into()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_covers_its_span_and_tells_powers_of_two_only() {
+        for width in [96, 128, 768, 1536] {
+            for (min, max) in [(1e-9, 1.0), (0.013, 0.7), (0.5, 0.5), (1.0, 900.0)] {
+                let (root, (_, ratio)) = (Root::choose(width, Span { min, max }, 1e-5), exponent(width));
+                let low = f64::from(root.v_log).exp2();
+                let smallest = ((min + 1e-5) / VARIANCE_MARGIN).max(0.99e-5) * ratio;
+                assert!(low <= smallest && smallest < 2.0 * low, "{root:?} for {min}");
+                assert!(low * f64::from(root.octaves).exp2() >= (max + 1e-5) * VARIANCE_MARGIN * ratio, "{root:?}");
+            }
+        }
+        let near = |min, max| Root::choose(128, Span { min, max }, 0.0);
+        assert_eq!(near(0.6, 3.0), near(0.9, 3.9), "spans within the same powers of two look alike");
+        assert_ne!(near(0.6, 3.0), near(0.4, 3.0));
     }
 }

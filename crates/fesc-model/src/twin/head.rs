@@ -3,7 +3,7 @@
 //! Every token's state is normed; the client's secret selection vector (`1/len` at 24 bits for the mean, one entry of 2^24
 //! for the last token) times the L x d_model matrix is one product, rounded to F. The head is exact: weights at 16 bits
 //! (the norm's weight folded in), logits at F + 16, never truncated. Arg-max compares the exact integers; a tie goes to the
-//! higher class, as in `fesc_mpc::protocol::ArgMax`. Logits that are revealed are floored to 8 bits.
+//! first class, as in the float model and `fesc_mpc::protocol::ArgMax`. Logits that are revealed are floored to 8 bits.
 
 use super::linear::{exact, view};
 use super::norm::Norm;
@@ -11,6 +11,7 @@ use super::plan::{Kind, Preset};
 use super::quantize::{Quantizer, fold};
 use super::range::{Quantity as Q, Run};
 use crate::float::Weights;
+use crate::metrics::largest;
 use crate::outline::scale::{HEAD, POOL, REVEAL};
 use crate::{ModelError, Pooling, Result, Shape};
 
@@ -86,7 +87,7 @@ impl Head {
         let mut local = run.local();
         integers.iter().for_each(|&v| local.see(Q::Logit, v, -limit, limit, frac));
         run.settle(vec![local])?;
-        let class = integers.iter().enumerate().max_by_key(|&(_, v)| v).map_or(0, |(i, _)| i);
+        let class = largest(&integers).unwrap_or(0);
         let logits = integers.iter().map(|&v| v as f64 * (-f64::from(frac)).exp2()).collect();
         let revealed = integers.iter().map(|&v| v >> (frac - REVEAL)).collect();
         Ok(Outcome { logits, class, integers, frac, revealed })

@@ -1,7 +1,7 @@
 //! Secure arg-max of rows, by a tournament: each match is one comparison and one mux of (value, index).
 //!
-//! Exact: values are compared over the whole ring, so `|a - b| < 2^(l-1)` must hold for any two of a row. A tie goes to
-//! the higher index at each match. Rounds grow with `log2 columns`, not with rows.
+//! Exact: values are compared over the whole ring, so `|a - b| < 2^(l-1)` must hold for any two of a row. At a tie
+//! the first of them wins. Rounds grow with `log2 columns`, not with rows.
 
 use fesc_ring::Ring;
 
@@ -66,8 +66,9 @@ impl ArgMax {
             };
             let (left, right) = (pick(&value, 0, pairs, 2), pick(&value, 1, pairs, 2));
             let (left_index, right_index) = (pick(&index, 0, pairs, 2), pick(&index, 1, pairs, 2));
+            // The right one wins by one or more; at a tie the left one stays, which is the first.
             let lead = right.sub(&left)?;
-            let bits = self.compare(pairs)?.run(party, &lead, Thresholds::Same(&[0]))?;
+            let bits = self.compare(pairs)?.run(party, &lead, Thresholds::Same(&[1]))?;
             let wins = bits.first().ok_or(MpcError::Shape { what: "comparison bits", expected: 1, got: 0 })?;
             // The same bit selects value and index; each use has its own daBit.
             let both = SharedBits::concat(&[wins, wins]);

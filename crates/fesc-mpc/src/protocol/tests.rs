@@ -260,10 +260,18 @@ fn arg_max_of_rows() {
         let (got, outcome) = on_shares(&[(r, &values)], |p, x| step.run(p, &x[0]));
         outcome.assert_declared(|l| step.declare(l).unwrap());
         for (row, &index) in values.chunks(columns).zip(&got) {
-            let best = (0..columns).max_by_key(|&i| r.to_signed(row[i])).unwrap();
+            let best = (0..columns).rev().max_by_key(|&i| r.to_signed(row[i])).unwrap();
             assert_eq!(index as usize, best);
         }
         assert_eq!(got.len(), rows);
+    }
+    // Ties, in every place of the tournament: the first wins. And the widest lead there is.
+    let ties: Vec<u64> = (0..1u64 << 5).flat_map(|mask| (0..5).map(move |i| mask >> i & 1)).collect();
+    let edge = [r.from_signed(-(1 << 46)), (1 << 46) - 1, r.from_signed(-(1 << 46)), 0, 0];
+    let values = [&ties[..], &edge].concat();
+    let (got, _) = on_shares(&[(r, &values)], |p, x| ArgMax { ring: r, rows: 33, columns: 5 }.run(p, &x[0]));
+    for (row, &index) in values.chunks(5).zip(&got) {
+        assert_eq!(index as usize, (0..5).rev().max_by_key(|&i| r.to_signed(row[i])).unwrap(), "{row:?}");
     }
 }
 
