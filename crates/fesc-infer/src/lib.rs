@@ -7,7 +7,8 @@
 //! - `layer`: the block protocol, written once over the stages for both parties;
 //! - [`run_client`], [`run_server`]: the two runs; [`Watch`] follows them;
 //! - [`setup`]: what is made once per model: [`ServerSetup`] keeps the RLWE secrets, [`ClientSetup`] is what clients download;
-//! - [`pads`]: the client's input-independent work on the linear layers, as it is needed or ahead in a thread.
+//! - [`audit`]: every message of the program, in one table;
+//! - [`pads`]: the client's input-independent work on the linear layers, as it is needed or ahead in a thread; [`kept`]: on disk.
 //!
 //! # What a run computes
 //! What `fesc_model::Twin` computes, stage by stage: every rounding gives the twin's integer or its neighbour, linear layers add RLWE noise
@@ -29,8 +30,10 @@
 //! the calibrated ranges gives a wrong answer without notice, since nobody sees the values (the twin would refuse it).
 #![forbid(unsafe_code)]
 
+pub mod audit;
 mod error;
 mod flow;
+pub mod kept;
 mod layer;
 pub mod pads;
 mod run;

@@ -3,73 +3,28 @@
 
 mod common;
 
+use std::fs::File;
 use std::net::TcpStream;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use common::serving::*;
 use common::*;
-use fesc_infer::ServerSetup;
-use fesc_infer::session::cache::Cache;
-use fesc_infer::session::client::{Choice, Dial, Visit};
+use fesc_infer::session::client::{Choice, Dial};
 use fesc_infer::session::handshake::RevealChoice;
-use fesc_infer::session::public::Hosted;
-use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
-use fesc_infer::session::{SessionError, Silent};
-use fesc_model::Shape;
+use fesc_infer::session::server::Limits;
+use fesc_infer::session::source::shelf::{Amount, Shelf, bytes_of};
+use fesc_infer::session::{Lines, RefusalKind, SessionError, Silent};
+use fesc_infer::{Flow, Reveal};
 use fesc_model::twin::Rounding;
-use fesc_net::{ClientSecurity, Config, Listener, ServerSecurity};
+use fesc_mpc::Role;
 use fesc_ring::Prg;
-
-struct Nobody;
-
-impl Audience for Nobody {
-    fn event(&self, _: u64, _: Event<'_>) {}
-}
-
-fn model() -> ServerSetup {
-    let small = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, norm_groups: 1, ..shape() };
-    ServerSetup::new(twin(small, 40, 5), [7; 32]).unwrap()
-}
-
-/// Runs `visit` with the way to a server of one session at once, and stops the server.
-fn with_server<T>(store: Option<&Path>, prepared: usize, visit: impl FnOnce(&Dial) -> T) -> T {
-    let limits = Limits {
-        sessions: 1,
-        tokens: 128,
-        time: Duration::from_secs(120),
-        prepared,
-        queue_bytes: 64 << 20,
-        grace: Duration::from_secs(1),
-    };
-    let store = store.map(Path::to_path_buf);
-    let options = Options { limits, reveals: vec![RevealChoice::Label], store, dealer: None, insecure_verify: false };
-    let server = Arc::new(Server::new(Hosted::new(model(), None).unwrap(), options, Box::new(Nobody)).unwrap());
-    let listener = Listener::bind("127.0.0.1:0", ServerSecurity::InsecurePlaintext, Config::default()).unwrap();
-    let (address, security) = (listener.address().to_string(), ClientSecurity::InsecurePlaintext);
-    let dial = Dial { address, security, config: Config::default() };
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let serving = scope.spawn(|| server.run(&listener, &mut Prg::from_seed([1; 16]), &stop));
-        // The server stops also when the visit panics: the scope waits for it.
-        let visited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| visit(&dial)));
-        stop.store(true, Ordering::Relaxed);
-        serving.join().unwrap().unwrap();
-        visited.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-}
-
-fn visit(dial: &Dial, cache: &Path) -> Result<Visit, SessionError> {
-    let cache = Cache::open(cache).unwrap();
-    Visit::start(dial, &cache, None, 1 << 30, &mut Prg::from_seed([2; 16]), &mut Silent)
-}
 
 #[test]
 fn silent_connections_keep_nobody_out() {
     let cache = tempfile::tempdir().unwrap();
     let ids = document(20, 5);
-    let class = with_server(None, 0, |dial| {
+    let class = with_server(limits(), None, |dial, _| {
         // More than a server of one session has places for; each would be heard for 10 seconds.
         let _silent: Vec<TcpStream> = (0..30).map(|_| TcpStream::connect(&dial.address).unwrap()).collect();
         let visit = visit(dial, cache.path()).unwrap();
@@ -80,7 +35,7 @@ fn silent_connections_keep_nobody_out() {
         let finished = visit.classify(&ids, RevealChoice::Label, &choice, false, &mut prg, &mut Silent);
         finished.unwrap().answer.class()
     });
-    assert_eq!(class, model().twin().classify(&ids, &mut Rounding::nearest()).unwrap().class);
+    assert_eq!(class, small_twin().classify(&ids, &mut Rounding::nearest()).unwrap().class);
 }
 
 fn entries(directory: &Path) -> usize {
@@ -92,24 +47,100 @@ fn prepared_correlations_are_used_once_and_nothing_of_them_stays() {
     let places: [_; 3] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
     let [cache, ours, theirs] = places.each_ref().map(tempfile::TempDir::path);
     let (ids, mut prg) = (document(20, 5), Prg::from_seed([4; 16]));
-    with_server(Some(theirs), 1, |dial| {
-        // A visit holds the only seat until the server has seen its end.
-        let visit = || loop {
-            match visit(dial, cache) {
-                Err(SessionError::Refused { .. }) => std::thread::sleep(Duration::from_millis(50)),
-                other => break other.unwrap(),
-            }
-        };
+    with_server(limits(), Some(theirs), |dial, _| {
+        let visit = || visit_soon(dial, cache);
         let two = visit().prepare(128, RevealChoice::Label, 2, ours, &mut prg, &mut Silent);
         assert!(matches!(two, Err(SessionError::Refused { .. })), "the server keeps one");
         visit().prepare(128, RevealChoice::Label, 1, ours, &mut prg, &mut Silent).unwrap();
+        let flow = flow();
+        for (directory, role) in [(ours, Role::P0), (theirs, Role::P1)] {
+            let held = Shelf::open(directory).unwrap().holds().unwrap();
+            assert_eq!(held, Amount { stores: 1, bytes: bytes_of(&flow, role).unwrap() }, "the size is known before");
+        }
         let again = visit().prepare(128, RevealChoice::Label, 1, ours, &mut prg, &mut Silent);
         assert!(matches!(again, Err(SessionError::Refused { .. })), "there is no room for another");
         let choice = Choice::Prepared(ours.to_path_buf());
         let mut classify = || visit().classify(&ids, RevealChoice::Label, &choice, false, &mut prg, &mut Silent);
         let class = classify().unwrap().answer.class();
-        assert_eq!(class, model().twin().classify(&ids, &mut Rounding::nearest()).unwrap().class);
+        assert_eq!(class, small_twin().classify(&ids, &mut Rounding::nearest()).unwrap().class);
         assert!(matches!(classify(), Err(SessionError::NothingPrepared { .. })));
     });
     assert_eq!((entries(ours), entries(theirs)), (0, 0));
+}
+
+fn flow() -> Flow {
+    Flow::new(model().outline().unwrap(), 128, Reveal::Label).unwrap()
+}
+
+#[test]
+fn a_client_cannot_fill_the_servers_disk() {
+    let places: [_; 3] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
+    let [cache, ours, theirs] = places.each_ref().map(tempfile::TempDir::path);
+    let each = bytes_of(&flow(), Role::P1).unwrap();
+    let limits = Limits { prepared: Amount { stores: 100, bytes: 2 * each }, ..limits() };
+    let mut prg = Prg::from_seed([4; 16]);
+    with_server(limits, Some(theirs), |dial, _| {
+        let mut prepare =
+            |count| visit_soon(dial, cache).prepare(128, RevealChoice::Label, count, ours, &mut prg, &mut Silent);
+        let refused = prepare(3).unwrap_err();
+        assert!(matches!(refused, SessionError::Refused { kind: RefusalKind::Full, .. }), "{refused}");
+        for number in [each, 2 * each] {
+            assert!(refused.to_string().contains(&number.to_string()), "{refused}");
+        }
+        prepare(2).unwrap();
+        assert!(matches!(prepare(1), Err(SessionError::Refused { kind: RefusalKind::Full, .. })));
+        // Those that nobody has used for too long make room.
+        let day_before_yesterday = SystemTime::now() - Duration::from_secs(2 * 86_400);
+        for store in std::fs::read_dir(theirs).unwrap() {
+            let note = File::options().append(true).open(store.unwrap().path().join("note.json")).unwrap();
+            note.set_modified(day_before_yesterday).unwrap();
+        }
+        prepare(1).unwrap();
+        assert_eq!((entries(ours), entries(theirs)), (3, 1));
+        // A half whose other one is gone is told so, and forgotten; the good one is found in the end.
+        let ids = document(20, 5);
+        let choice = Choice::Prepared(ours.to_path_buf());
+        let mut classify =
+            || visit_soon(dial, cache).classify(&ids, RevealChoice::Label, &choice, false, &mut prg, &mut Silent);
+        let told = (0..3).map_while(|_| classify().err()).map(|e| e.to_string()).collect::<Vec<_>>();
+        assert!(told.iter().all(|t| t.contains("older than 1 days")), "{told:?}");
+        assert_eq!(entries(theirs), 0);
+    });
+}
+
+#[test]
+fn a_client_that_says_nothing_gives_its_seat_to_another() {
+    let cache = tempfile::tempdir().unwrap();
+    let limits = Limits { speak: Duration::from_millis(400), ..limits() };
+    with_server(limits, None, |dial, failures| {
+        // Connected and greeted; the offer came, the public part too; and now it is silent.
+        let silent = visit_soon(dial, cache.path());
+        assert!(matches!(visit(dial, cache.path()), Err(SessionError::Refused { kind: RefusalKind::Busy, .. })));
+        let second = visit_soon(dial, cache.path());
+        let finished = second.classify(
+            &document(20, 5),
+            RevealChoice::Label,
+            &Choice::Inline,
+            false,
+            &mut Prg::from_seed([3; 16]),
+            &mut Silent,
+        );
+        assert!(finished.is_ok(), "a run may take longer than a word");
+        assert!(failures.all().iter().any(|f| f.contains("did not say what it wants within 400ms")));
+        drop(silent);
+    });
+}
+
+#[test]
+fn a_cut_client_ends_and_so_does_its_session() {
+    let cache = tempfile::tempdir().unwrap();
+    with_server(limits(), None, |dial, _| {
+        let lines = Lines::default();
+        let visit = visit_soon(&Dial { lines: Some(lines.clone()), ..dial.clone() }, cache.path());
+        lines.cut();
+        let (choice, mut prg) = (Choice::Ahead(64 << 20), Prg::from_seed([3; 16]));
+        let ended = visit.classify(&document(20, 5), RevealChoice::Label, &choice, false, &mut prg, &mut Silent);
+        assert!(matches!(ended, Err(SessionError::Net(_))));
+        drop(visit_soon(dial, cache.path()));
+    });
 }

@@ -36,7 +36,8 @@ impl Cache {
         self.directory.join(format!("{id}.public"))
     }
 
-    /// The public part of a model: `None` if it is not here. A damaged file is deleted, and is then not here.
+    /// The public part of a model: `None` if it is not here. A file whose bytes are not that model's is deleted, and is then not
+    /// here; one that cannot be read at this moment is an error, and stays.
     pub fn find(&self, id: Hex32) -> Result<Option<Known>> {
         let path = self.path(id);
         let file = match File::open(&path) {
@@ -46,10 +47,15 @@ impl Cache {
         };
         match Known::open(file, id, "its file is damaged") {
             Ok(known) => Ok(Some(known)),
-            Err(_) => {
-                fs::remove_file(&path).map_err(at(&path))?;
+            Err(SessionError::WrongModel { .. } | SessionError::Malformed { .. } | SessionError::TooLarge { .. }) => {
+                match fs::remove_file(&path) {
+                    // Another process has seen it too.
+                    Err(e) if e.kind() == ErrorKind::NotFound => {}
+                    deleted => deleted.map_err(at(&path))?,
+                }
                 Ok(None)
             }
+            Err(e) => Err(e),
         }
     }
 

@@ -11,13 +11,14 @@ use fesc_ring::Prg;
 
 use super::bucket::bucket;
 use super::cache::Cache;
-use super::core::{self, Answer, Flow};
+use super::core::{self, Answer, Blocks, ClientSetup, Flow};
 use super::dealer;
 use super::error::{RefusalKind, Result, SessionError};
 use super::handshake::{
     Accept, Batch, Granted, Greeting, Offer, Provider, Purpose, Reply, RevealChoice, Step, VERSION, prepared_id,
 };
 use super::hex::Hex32;
+use super::lines::Lines;
 use super::message::{Talk, parse};
 use super::public::Known;
 use super::record::{Recorder, Stream};
@@ -25,6 +26,7 @@ use super::report::{Doing, Progress, Report, Times};
 use super::source::shelf::{Note, Promise, Shelf};
 use super::source::{self, Timed};
 use super::{hello, nonce, phase, stored, tag};
+use crate::kept::{Keeper, Kept};
 
 /// How to reach somebody.
 #[derive(Debug, Clone)]
@@ -35,11 +37,16 @@ pub struct Dial {
     pub security: ClientSecurity,
     /// Limits of the channel.
     pub config: Config,
+    /// Who may cut the connection, if anybody.
+    pub lines: Option<Lines>,
 }
 
 impl Dial {
     pub(super) fn connect(&self, hello: &[u8; 32]) -> Result<Channel> {
         let mut channel = connect(&self.address, &self.security, hello, &self.config)?;
+        if let Some(lines) = &self.lines {
+            lines.add(channel.hangup()?);
+        }
         channel.phase(phase::SETUP);
         Ok(channel)
     }
@@ -183,23 +190,28 @@ impl Visit {
             Choice::Prepared(directory) => {
                 let opened = Shelf::open(directory)?;
                 let path = directory.display().to_string();
-                let found = opened.find(&self.note(bucket, reveal))?;
-                let id = found.ok_or(SessionError::NothingPrepared { path, bucket })?;
-                shelf = Some((opened, id));
+                // Ours before the server hears of it: another process on this directory takes another one.
+                let claim = opened.claim_any(&self.note(bucket, reveal))?;
+                let claim = claim.ok_or(SessionError::NothingPrepared { path, bucket })?;
+                let id = claim.id();
+                shelf = Some((opened, claim));
                 Provider::Prepared(id)
             }
         };
         let terms = self.offer.terms.clone();
         self.talk.tell(&mut self.channel, "step", &Step::Run(Accept { terms, bucket, reveal, provider, verify }))?;
         let granted = self.talk.hear::<Reply<Granted>>(&mut self.channel, "answer")?.granted();
-        if let (Err(SessionError::Refused { kind: RefusalKind::Prepared, .. }), Some((shelf, id))) = (&granted, &shelf)
-        {
-            // The server does not have the other half: this one is worth nothing.
-            shelf.discard(*id)?;
-        }
-        let granted = granted?;
+        let (granted, shelf) = match (granted, shelf) {
+            (Err(refused @ SessionError::Refused { kind: RefusalKind::Prepared, .. }), Some((shelf, claim))) => {
+                // The server does not have the other half: this one is worth nothing.
+                shelf.discard(claim)?;
+                return Err(refused);
+            }
+            (granted, shelf) => (granted?, shelf),
+        };
         let transcript = self.talk.compare(&mut self.channel)?;
         progress.doing(Doing::Correlations);
+        let mut blocks = if matches!(choice, Choice::Inline) { Blocks::Fresh } else { Blocks::Ahead };
         let mut source = match (choice, shelf) {
             (Choice::Ahead(limit), _) => {
                 let second = self.join(granted)?;
@@ -209,8 +221,10 @@ impl Visit {
                 let third = dealer::reach(dial, Role::P0, &transcript)?;
                 source::dealer(Role::P0, third, Arc::clone(&flow), *limit)?
             }
-            (Choice::Prepared(_), Some((shelf, id))) => {
-                let burnt = shelf.burn(id, Role::P0, &self.note(bucket, reveal))?;
+            (Choice::Prepared(_), Some((shelf, claim))) => {
+                let id = claim.id();
+                let burnt = shelf.burn(claim, Role::P0)?;
+                blocks = Blocks::Kept(Kept::new(burnt.ashes.path(), id.0, &flow));
                 source::prepared(burnt, &mut self.channel)?
             }
             (Choice::Inline | Choice::Prepared(_), _) => source::inline(Role::P0, &mut self.channel, prg)?,
@@ -219,10 +233,10 @@ impl Visit {
         let setup = self.start.elapsed().as_secs_f64();
         let run = Instant::now();
         let mut party = Party::new(Role::P0, self.channel, Box::new(timed));
-        party.channel().phase(phase::ONLINE);
+        party.channel().begin(phase::ONLINE);
         let mut record = Recorder::new(progress, verify);
         let ahead = !matches!(choice, Choice::Inline);
-        let answer = core::client(&mut party, &flow, &self.known.setup, ids, ahead, prg, &mut record);
+        let answer = core::client(&mut party, &flow, &self.known.setup, ids, blocks, prg, &mut record);
         let answer = source.explain(answer)?;
         let times = Times {
             setup,
@@ -269,13 +283,24 @@ impl Visit {
         self.talk.compare(&mut self.channel)?;
         let note = self.note(bucket, reveal);
         let nonces = [self.nonce, self.offer.nonce];
-        let making = Making { role: Role::P0, flow: &flow, batch: &batch, nonces, note: &note, room: None };
+        let making = Making {
+            role: Role::P0,
+            flow: &flow,
+            batch: &batch,
+            nonces,
+            note: &note,
+            room: None,
+            setup: Some(&self.known.setup),
+        };
         let (made, seconds) = making.run(&mut self.channel, &shelf, prg, progress)?;
         let total = self.start.elapsed().as_secs_f64();
         let times = Times { setup: total - seconds, run: seconds, waited: seconds, total, ..Times::default() };
         Ok((made, Report::new(self.channel.stats(), None, times)))
     }
 }
+
+/// Correlations between two blocks of the linear layers, when both are prepared: a layer has some sixty of the ones and a few of the others.
+const BETWEEN: usize = 8;
 
 /// Either side's part of preparing.
 pub(super) struct Making<'a> {
@@ -287,6 +312,8 @@ pub(super) struct Making<'a> {
     pub note: &'a Note,
     /// The room that the stores take, where somebody counts.
     pub room: Option<Promise>,
+    /// The client's, with which it makes its blocks of the linear layers.
+    pub setup: Option<&'a ClientSetup>,
 }
 
 impl Making<'_> {
@@ -306,10 +333,20 @@ impl Making<'_> {
             progress.doing(Doing::Preparing(index + 1, self.batch.count));
             let id = prepared_id(self.batch, self.nonces, index);
             let mut draft = shelf.draft(id, self.role, self.note)?;
-            for request in self.flow.demand() {
+            let mut keeper = self.setup.map(|setup| (Keeper::new(draft.path(), id.0, setup), self.flow.pads()));
+            for (number, request) in self.flow.demand().enumerate() {
                 let request = request?;
                 let half = maker.take(channel, &request)?;
                 draft.store.append(&request, &half)?;
+                // Now and then a block: all of them at the end would keep the server waiting.
+                if let Some((keeper, pads)) = keeper.as_mut().filter(|_| number.is_multiple_of(BETWEEN))
+                    && let Some(pad) = pads.next()
+                {
+                    keeper.keep(&pad?, prg)?;
+                }
+            }
+            if let Some((mut keeper, mut pads)) = keeper {
+                pads.try_for_each(|pad| keeper.keep(&pad?, prg))?;
             }
             stored(channel, id)?;
             // The client first: if one of the two dies here, a half is left at the client, which deletes it when the server does

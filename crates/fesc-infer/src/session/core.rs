@@ -18,21 +18,34 @@ pub fn flow(outline: &Outline, bucket: usize, reveal: Reveal, embedding: Embeddi
     Ok(Flow::new(outline, bucket, reveal)?.with_embedding(embedding))
 }
 
-/// The client's half of a run. With `ahead`, a thread prepares the blocks of the linear layers.
+/// Where the client's blocks of the linear layers come from.
+pub enum Blocks<'a> {
+    /// Made when they are needed.
+    Fresh,
+    /// Made by a thread, a few ahead.
+    Ahead,
+    /// Made before, on disk.
+    Kept(crate::kept::Kept<'a>),
+}
+
+/// The client's half of a run.
 pub fn client(
     party: &mut Party,
     flow: &Flow,
     setup: &Arc<ClientSetup>,
     ids: &[u32],
-    ahead: bool,
+    blocks: Blocks<'_>,
     prg: &mut Prg,
     watch: &mut dyn Watch,
 ) -> Result<Answer> {
-    if !ahead {
-        return Ok(crate::run_client(party, flow, setup, ids, prg, watch)?);
-    }
-    let mut pads = crate::Ahead::start(Arc::clone(setup), flow, BLOCKS, prg.fork())?;
-    Ok(crate::run_client_with(party, flow, setup, ids, prg, &mut pads, watch)?)
+    Ok(match blocks {
+        Blocks::Fresh => crate::run_client(party, flow, setup, ids, prg, watch)?,
+        Blocks::Ahead => {
+            let mut pads = crate::Ahead::start(Arc::clone(setup), flow, BLOCKS, prg.fork())?;
+            crate::run_client_with(party, flow, setup, ids, prg, &mut pads, watch)?
+        }
+        Blocks::Kept(mut kept) => crate::run_client_with(party, flow, setup, ids, prg, &mut kept, watch)?,
+    })
 }
 
 /// The server's half of a run.

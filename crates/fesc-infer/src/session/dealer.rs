@@ -74,7 +74,7 @@ struct Room<'a> {
 
 /// Deals until `stop`. `told` hears of each session that ended: the number of correlations, or why it failed.
 pub fn serve(listener: &Listener, prg: &mut Prg, stop: &AtomicBool, told: &(dyn Fn(Result<u64>) + Sync)) -> Result<()> {
-    let room = Room { seats: Seats::new(PAIRS, DEALING), waiting: Mutex::default(), told };
+    let room = Room { seats: Seats::new(PAIRS, DEALING, PATIENCE), waiting: Mutex::default(), told };
     let mut number = 0;
     std::thread::scope(|scope| {
         while !stop.load(Ordering::Relaxed) {
@@ -170,7 +170,7 @@ mod tests {
             // One says nothing, two have been paired and ask for nothing, one waits for its peer.
             let silent = std::net::TcpStream::connect(&address).unwrap();
             let security = ClientSecurity::InsecurePlaintext;
-            let dial = Dial { address: address.clone(), security, config: Config::default() };
+            let dial = Dial { address: address.clone(), security, config: Config::default(), lines: None };
             let mut pair = [Role::P0, Role::P1].map(|role| reach(&dial, role, &[1; 32]).unwrap());
             let _lonely = reach(&dial, Role::P0, &[2; 32]).unwrap();
             std::thread::sleep(Duration::from_millis(300));

@@ -20,10 +20,14 @@ pub enum RefusalKind {
     Tokens,
     /// Another model, plan, parameters or version than the server's.
     Mismatch,
+    /// Parameters that are too weak.
+    Weak,
     /// The server does not offer what the client chose: provider, reveal, verification.
     NotOffered,
     /// The store of correlations that the client named is not there, or belongs to something else.
     Prepared,
+    /// There is no room for more prepared correlations.
+    Full,
     /// The server stops.
     Stopping,
 }
@@ -150,6 +154,9 @@ pub enum SessionError {
     /// The other connection of a session never came.
     #[error("the client did not open its second connection within {0:?}")]
     NoSecondConnection(Duration),
+    /// The client had the word, and said nothing.
+    #[error("the client did not say what it wants within {0:?} and was cut off")]
+    Silent(Duration),
     /// The session took longer than the server allows.
     #[error("the session took longer than {0:?} and was ended")]
     TimeLimit(Duration),

@@ -27,6 +27,7 @@ pub mod download;
 mod error;
 pub mod handshake;
 mod hex;
+mod lines;
 pub mod message;
 pub mod public;
 mod record;
@@ -40,6 +41,7 @@ use sha2::{Digest, Sha256};
 
 pub use error::{RefusalKind, Result, SessionError};
 pub use hex::Hex32;
+pub use lines::Lines;
 pub use record::Stream;
 pub use report::{Doing, Progress, Report, Silent, Spent, side};
 

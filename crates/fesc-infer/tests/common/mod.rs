@@ -1,6 +1,8 @@
 //! Small random models, and both parties in one process with a dealer, all over memory channels.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod serving;
+
 use std::sync::{Arc, Mutex};
 
 use fesc_infer::{Answer, Flow, Result, ServerSetup, Watch, run_client, run_server};

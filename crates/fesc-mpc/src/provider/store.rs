@@ -92,11 +92,16 @@ impl Store {
         Ok(Self { dir: dir.to_path_buf(), session, role, next, end, _lock: lock })
     }
 
+    /// Bytes of the file of one correlation.
+    pub fn bytes_of(request: &Request, role: Role) -> usize {
+        84 + request.encode().len() + packed_len(&request.layout(role), |_| true)
+    }
+
     /// Adds one correlation behind the others.
     pub fn append(&mut self, request: &Request, half: &Material) -> Result<(), MpcError> {
         let layout = request.layout(self.role);
         let name = request.encode();
-        let mut bytes = Zeroizing::new(Vec::with_capacity(84 + name.len() + packed_len(&layout, |_| true)));
+        let mut bytes = Zeroizing::new(Vec::with_capacity(Self::bytes_of(request, self.role)));
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&self.session);
         bytes.extend_from_slice(&self.end.to_le_bytes());

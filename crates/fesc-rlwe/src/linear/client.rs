@@ -1,5 +1,7 @@
 //! The client's half: everything but one addition is prepared before the document is known.
 
+mod keep;
+
 use fesc_ring::poly::PolyRing;
 use fesc_ring::sample::{gaussian, ternary};
 use fesc_ring::{Prg, Ring};

@@ -1,5 +1,6 @@
 //! One client, from its first message to its last.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,6 +8,7 @@ use fesc_mpc::{Party, Role};
 use fesc_net::{Channel, Pending};
 use fesc_ring::Prg;
 
+use super::seats::Seats;
 use super::{Event, Server};
 use crate::session::client::Making;
 use crate::session::core;
@@ -20,7 +22,7 @@ use crate::session::hex::Hex32;
 use crate::session::message::{Talk, parse};
 use crate::session::record::Recorder;
 use crate::session::report::{Doing, Progress, Report, Times};
-use crate::session::source::shelf::Note;
+use crate::session::source::shelf::{Amount, Claimed, Note, bytes_of};
 use crate::session::source::{self, Source, Timed};
 use crate::session::{hello, nonce, phase};
 
@@ -85,6 +87,30 @@ impl Progress for Teller<'_> {
     }
 }
 
+/// An upload that goes on as long as the client takes it: a client that stops is silent.
+struct Taken<'a> {
+    upload: Upload<'a>,
+    seats: &'a Seats,
+    number: u64,
+    told: Instant,
+}
+
+impl Write for Taken<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.upload.write(bytes)?;
+        // Often enough for any limit, and not for every few bytes.
+        if self.told.elapsed() > Duration::from_millis(100) {
+            self.told = Instant::now();
+            self.seats.give(self.number);
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.upload.flush()
+    }
+}
+
 struct Visit<'a> {
     server: &'a Server,
     number: u64,
@@ -100,6 +126,7 @@ impl Visit<'_> {
     fn serve(mut self, prg: &mut Prg) -> Result<Report> {
         let mut setups = 0;
         loop {
+            self.server.seats.listen(self.number);
             match self.talk.hear::<Step>(&mut self.channel, "step")? {
                 Step::Setup if setups < MOST_SETUPS => {
                     setups += 1;
@@ -122,9 +149,11 @@ impl Visit<'_> {
     fn setup(&mut self) -> Result<()> {
         let hosted = &self.server.hosted;
         self.teller().doing(Doing::Setup(hosted.bytes));
-        let mut upload = Upload::new(&mut self.channel, hosted.bytes);
-        hosted.write(&mut upload)?;
-        upload.finish().map_err(at("public part of a model".as_ref()))
+        self.server.seats.give(self.number);
+        let upload = Upload::new(&mut self.channel, hosted.bytes);
+        let mut taken = Taken { upload, seats: &self.server.seats, number: self.number, told: Instant::now() };
+        hosted.write(&mut taken)?;
+        taken.upload.finish().map_err(at("public part of a model".as_ref()))
     }
 
     /// Refuses what must be refused, else grants it and compares the handshakes.
@@ -134,7 +163,10 @@ impl Visit<'_> {
             return Err(SessionError::Refused { kind: refusal.kind, message: refusal.message });
         }
         self.talk.tell(&mut self.channel, "answer", &Reply::Ok(Granted { token }))?;
-        self.talk.compare(&mut self.channel)
+        self.server.seats.listen(self.number);
+        let transcript = self.talk.compare(&mut self.channel)?;
+        self.server.seats.heard(self.number);
+        Ok(transcript)
     }
 
     fn note(&self, accept: &Accept) -> Note {
@@ -144,11 +176,24 @@ impl Visit<'_> {
     fn run(mut self, accept: &Accept, prg: &mut Prg) -> Result<Report> {
         let Self { server, number, .. } = self;
         let mut checked = self.offer.admits(accept);
-        if let (Ok(()), Provider::Prepared(id), Some(shelf)) = (&checked, accept.provider, &server.shelf)
-            && !shelf.has(id, &self.note(accept))
-        {
-            let message = "there are no such correlations here, or they were made for something else".to_string();
-            checked = Err(Refusal { kind: RefusalKind::Prepared, message });
+        let mut claim = None;
+        if let (Ok(()), Provider::Prepared(id), Some(shelf)) = (&checked, accept.provider, &server.shelf) {
+            let days = server.expire(shelf)?;
+            let refusal = |kind, message: String| Err(Refusal { kind, message });
+            match shelf.claim(id, &self.note(accept))? {
+                Claimed::Mine(mine) => claim = Some(mine),
+                // As when a client comes again before its lost session is seen: the store is still good.
+                Claimed::Busy => {
+                    let text = "another session has these correlations at this moment; try again later";
+                    checked = refusal(RefusalKind::Busy, text.into());
+                }
+                Claimed::Absent => {
+                    let text = format!(
+                        "there are no such correlations here: they were made for something else, or are older than {days} days"
+                    );
+                    checked = refusal(RefusalKind::Prepared, text);
+                }
+            }
         }
         let token = (accept.provider == Provider::Ahead).then(|| nonce(prg));
         // Awaited before the client knows the token: it may come at once.
@@ -159,31 +204,31 @@ impl Visit<'_> {
         let flow = Arc::new(core::flow(&server.hosted.outline, accept.bucket, accept.reveal.into(), table)?);
         self.teller().doing(Doing::Correlations);
         let limit = server.options.limits.queue_bytes;
-        let mut source: Source = match (accept.provider, awaited) {
-            (Provider::Ahead, Some(awaited)) => {
+        let mut source: Source = match (accept.provider, awaited, claim) {
+            (Provider::Ahead, Some(awaited), _) => {
                 let second = awaited.wait(JOINING).ok_or(SessionError::NoSecondConnection(JOINING))?;
                 server.seats.line(number, second.hangup()?);
                 source::ahead(Role::P1, second, Arc::clone(&flow), limit, prg)?
             }
-            (Provider::Dealer, _) => {
+            (Provider::Dealer, ..) => {
                 let dial = server.options.dealer.as_ref().ok_or_else(|| nobody("dealer"))?;
                 let third = dealer::reach(dial, Role::P1, &transcript)?;
                 server.seats.line(number, third.hangup()?);
                 source::dealer(Role::P1, third, Arc::clone(&flow), limit)?
             }
-            (Provider::Prepared(id), _) => {
-                let shelf = server.shelf.as_ref().ok_or_else(|| nobody("store"))?;
-                let burnt = shelf.burn(id, Role::P1, &self.note(accept))?;
+            (Provider::Prepared(_), _, claim) => {
+                let (shelf, claim) = server.shelf.as_ref().zip(claim).ok_or_else(|| nobody("store"))?;
+                let burnt = shelf.burn(claim, Role::P1)?;
                 source::prepared(burnt, &mut self.channel)?
             }
-            (Provider::Inline | Provider::Ahead, _) => source::inline(Role::P1, &mut self.channel, prg)?,
+            (Provider::Inline | Provider::Ahead, ..) => source::inline(Role::P1, &mut self.channel, prg)?,
         };
         let (timed, clock) = Timed::new(source.take());
         let setup = self.start.elapsed().as_secs_f64();
         let run = Instant::now();
         let mut teller = Teller(server, number);
         let mut party = Party::new(Role::P1, self.channel, Box::new(timed));
-        party.channel().phase(phase::ONLINE);
+        party.channel().begin(phase::ONLINE);
         let mut record = Recorder::new(&mut teller, accept.verify && server.options.insecure_verify);
         let ended = core::server(&mut party, &flow, &server.hosted.setup, &mut record);
         source.explain(ended)?;
@@ -202,19 +247,24 @@ impl Visit<'_> {
                 Refusal { kind: RefusalKind::NotOffered, message: "this server keeps no correlations".into() };
             return Err(self.answer(checked.and(Err(nothing)), None).err().unwrap_or_else(|| nobody("store")));
         };
-        let limit = server.options.limits.prepared;
-        let room = shelf.promise(batch.count as usize, limit)?;
-        if let Err(kept) = room {
-            let message =
-                format!("{kept} prepared sessions wait here already or are being made, {limit} are kept at most");
-            checked = Err(Refusal { kind: RefusalKind::Prepared, message });
-        }
-        self.answer(checked, None)?;
         let table = server.terms.embedding;
         let flow = core::flow(&server.hosted.outline, batch.bucket, batch.reveal.into(), table)?;
+        server.expire(shelf)?;
+        let (each, limit) = (bytes_of(&flow, Role::P1)?, server.options.limits.prepared);
+        let room = shelf.promise(batch.count as usize, each, limit)?;
+        if let Err(Amount { stores, bytes }) = room {
+            let Batch { count, .. } = batch;
+            let message = format!(
+                "no room for {count} prepared sessions of {each} bytes: {stores} of {bytes} bytes wait here already or are being \
+                 made, at most {} and {} bytes are kept; use some, or ask for fewer or shorter ones",
+                limit.stores, limit.bytes
+            );
+            checked = Err(Refusal { kind: RefusalKind::Full, message });
+        }
+        self.answer(checked, None)?;
         let note = Note { model: server.hosted.id, bucket: batch.bucket, reveal: batch.reveal, peer: None };
         let nonces = [self.theirs, self.offer.nonce];
-        let making = Making { role: Role::P1, flow: &flow, batch, nonces, note: &note, room: room.ok() };
+        let making = Making { role: Role::P1, flow: &flow, batch, nonces, note: &note, room: room.ok(), setup: None };
         let (_, seconds) = making.run(&mut self.channel, shelf, prg, &mut Teller(server, number))?;
         let total = self.start.elapsed().as_secs_f64();
         let times = Times { setup: total - seconds, run: seconds, waited: seconds, total, ..Times::default() };

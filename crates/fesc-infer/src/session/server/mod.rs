@@ -6,8 +6,10 @@
 //! | connections at once, time to say what they want | the connection that has been silent longest is closed |
 //! | tokens of a run | the client is told before it sends anything |
 //! | time of a session | the session's connections are cut |
-//! | idle time | the channel's own limits ([`fesc_net::Config`]) |
-//! | stores of prepared correlations | the client is told |
+//! | time in which a client must speak of terms: what it wants, its step, the hash of the handshake | the session is cut |
+//! | idle time in a run | the channel's own limits ([`fesc_net::Config`]) |
+//! | prepared correlations, in stores and in bytes | the client is told |
+//! | age of prepared correlations | they are deleted, at the start and when a client asks |
 //!
 //! A fault, even a panic, in one client's thread ends that session and nothing else.
 
@@ -30,11 +32,14 @@ use super::handshake::{Offer, PLAN, Provider, RevealChoice, Rlwe, Terms, VERSION
 use super::hex::Hex32;
 use super::public::Hosted;
 use super::report::{Doing, Report};
-use super::source::shelf::Shelf;
-use seats::Seats;
+use super::source::shelf::{Amount, Shelf};
+use seats::{Cut, Seats};
 
 /// How often the listener looks at its clock.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// How long the threads of sessions that were cut may take to see it.
+const CUTTING: Duration = Duration::from_secs(10);
 
 /// Limits on all clients together.
 #[derive(Debug, Clone)]
@@ -45,8 +50,12 @@ pub struct Limits {
     pub tokens: usize,
     /// Time of a session.
     pub time: Duration,
-    /// Stores of prepared correlations that may wait for their use.
-    pub prepared: usize,
+    /// Time in which a client must speak, each time that it is its turn in the handshake; four times that to take a window of the public part.
+    pub speak: Duration,
+    /// Prepared correlations that may wait for their use.
+    pub prepared: Amount,
+    /// Days after which prepared correlations that nobody has used are deleted.
+    pub prepared_days: u32,
     /// Bytes of correlations that a session keeps ahead.
     pub queue_bytes: usize,
     /// How long sessions may go on after the server was told to stop.
@@ -99,7 +108,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server of one model. Stores that an earlier process left half-made or used are deleted.
+    /// A server of one model. Stores that an earlier process left half-made or used are deleted, and those that are too old.
     pub fn new(hosted: Hosted, options: Options, audience: Box<dyn Audience>) -> Result<Self> {
         let params = Params::linear().map_err(SessionError::Weak)?;
         let terms = Terms {
@@ -110,8 +119,17 @@ impl Server {
             embedding: hosted.setup.embedding(),
         };
         let shelf = options.store.as_deref().map(Shelf::open).transpose()?;
-        let seats = Seats::new(options.limits.sessions, options.limits.time);
-        Ok(Self { hosted, options, terms, seats, shelf, numbers: AtomicU64::new(0), audience })
+        let seats = Seats::new(options.limits.sessions, options.limits.time, options.limits.speak);
+        let server = Self { hosted, options, terms, seats, shelf, numbers: AtomicU64::new(0), audience };
+        server.shelf.as_ref().map(|shelf| server.expire(shelf)).transpose()?;
+        Ok(server)
+    }
+
+    /// Deletes prepared correlations that are too old; returns the days that they may have.
+    fn expire(&self, shelf: &Shelf) -> Result<u32> {
+        let days = self.options.limits.prepared_days;
+        shelf.expire(Duration::from_secs(86_400 * u64::from(days)))?;
+        Ok(days)
     }
 
     /// The model id.
@@ -137,8 +155,17 @@ impl Server {
 
     /// Serves until `stop` is set, then lets sessions go on for the grace of the limits.
     pub fn run(self: &Arc<Self>, listener: &Listener, prg: &mut Prg, stop: &AtomicBool) -> Result<()> {
-        while !stop.load(Ordering::Relaxed) {
+        let mut until = None;
+        loop {
             self.seats.expire();
+            if stop.load(Ordering::Relaxed) {
+                // New sessions are told that it stops. The listener goes on: those that run may await their second connection.
+                self.seats.close();
+                let until = *until.get_or_insert_with(|| Instant::now() + self.options.limits.grace);
+                if self.seats.empty() || Instant::now() >= until {
+                    break;
+                }
+            }
             let pending = match listener.accept_within(LOOK) {
                 Ok(Some(pending)) => pending,
                 Ok(None) => continue,
@@ -164,15 +191,9 @@ impl Server {
                 self.audience.event(0, Event::Failed(&error));
             }
         }
-        self.seats.close();
-        let until = Instant::now() + self.options.limits.grace;
-        while !self.seats.empty() && Instant::now() < until {
-            self.seats.expire();
-            std::thread::sleep(LOOK);
-        }
         self.seats.cut_all();
         // Cut channels end their threads at the next message.
-        let until = Instant::now() + self.options.limits.grace.max(Duration::from_secs(5));
+        let until = Instant::now() + CUTTING;
         while !self.seats.empty() && Instant::now() < until {
             std::thread::sleep(LOOK);
         }
@@ -187,16 +208,20 @@ impl Server {
             let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
             Err(SessionError::Died(text.into()))
         });
-        let over_time = self.seats.was_cut(number);
+        let cut = self.seats.was_cut(number);
         self.seats.leave(number);
         match result {
             Ok(None) => {}
             Ok(Some(report)) => self.audience.event(number, Event::Done(report)),
-            Err(_) if over_time => {
-                let error = SessionError::TimeLimit(self.options.limits.time);
+            Err(error) => {
+                // Seen from its thread, a cut session ended because its connection did.
+                let error = match cut {
+                    Some(Cut::Time) => SessionError::TimeLimit(self.options.limits.time),
+                    Some(Cut::Silence) => SessionError::Silent(self.options.limits.speak),
+                    None => error,
+                };
                 self.audience.event(number, Event::Failed(&error));
             }
-            Err(error) => self.audience.event(number, Event::Failed(&error)),
         }
     }
 }

@@ -16,10 +16,24 @@ const MORE_PLACES: usize = 16;
 /// How long a connection may take to say what it wants, TLS included.
 const GREETING: Duration = Duration::from_secs(30);
 
+/// A window of the public part is 32 MiB: four minutes for it, as a server's limit is unless told, are 1.1 megabits a second.
+const GIVING: u32 = 4;
+
 struct Sitting {
     until: Instant,
+    /// While it is the client's turn to speak of terms.
+    speak_by: Option<Instant>,
     lines: Vec<Hangup>,
-    cut: bool,
+    cut: Option<Cut>,
+}
+
+/// Why a session was cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::session) enum Cut {
+    /// It was over its time.
+    Time,
+    /// The client did not speak when it was its turn.
+    Silence,
 }
 
 #[derive(Default)]
@@ -38,6 +52,7 @@ pub(in crate::session) struct Seats {
     state: Arc<Mutex<State>>,
     limit: usize,
     time: Duration,
+    speak: Duration,
 }
 
 /// A place for one connection; free again when dropped.
@@ -80,8 +95,9 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Seats {
-    pub(in crate::session) fn new(limit: usize, time: Duration) -> Self {
-        Self { state: Arc::default(), limit, time }
+    /// `limit` sessions of `time` each; a client speaks of terms within `speak`.
+    pub(in crate::session) fn new(limit: usize, time: Duration, speak: Duration) -> Self {
+        Self { state: Arc::default(), limit, time, speak }
     }
 
     /// A place for a connection, and a short while to say what it wants. When all places are taken, the connection that has
@@ -97,7 +113,7 @@ impl Seats {
             silent.now();
         }
         state.places += 1;
-        state.greeting.insert(number, (Instant::now() + GREETING, line));
+        state.greeting.insert(number, (Instant::now() + self.speak.min(GREETING), line));
         Some(Place { state: Arc::clone(&self.state), number })
     }
 
@@ -109,8 +125,29 @@ impl Seats {
             return false;
         }
         let until = Instant::now() + self.time;
-        state.sitting.insert(number, Sitting { until, lines: vec![line], cut: false });
+        state.sitting.insert(number, Sitting { until, speak_by: None, lines: vec![line], cut: None });
         true
+    }
+
+    /// It is the client's turn to speak of terms, from now on.
+    pub(in crate::session) fn listen(&self, number: u64) {
+        self.speak_by(number, Some(Instant::now() + self.speak));
+    }
+
+    /// It is the client's turn to take a window of the public part, for which a slow line needs longer.
+    pub(in crate::session) fn give(&self, number: u64) {
+        self.speak_by(number, Some(Instant::now() + GIVING * self.speak));
+    }
+
+    /// It no longer is: only the time of the session counts, and the limits of its channels.
+    pub(in crate::session) fn heard(&self, number: u64) {
+        self.speak_by(number, None);
+    }
+
+    fn speak_by(&self, number: u64, when: Option<Instant>) {
+        if let Some(sitting) = lock(&self.state).sitting.get_mut(&number) {
+            sitting.speak_by = when;
+        }
     }
 
     /// One more connection of a session.
@@ -127,16 +164,16 @@ impl Seats {
         state.sitting.remove(&number);
     }
 
-    /// Whether the session was cut because it was over its time.
-    pub(in crate::session) fn was_cut(&self, number: u64) -> bool {
-        lock(&self.state).sitting.get(&number).is_some_and(|s| s.cut)
+    /// Why the session was cut, if it was.
+    pub(in crate::session) fn was_cut(&self, number: u64) -> Option<Cut> {
+        lock(&self.state).sitting.get(&number).and_then(|s| s.cut)
     }
 
-    /// Cuts sessions that are over their time.
+    /// Cuts sessions that are over their time, and those whose client is silent.
     pub(in crate::session) fn expire(&self) {
         let now = Instant::now();
         let mut state = lock(&self.state);
-        state.sitting.values_mut().filter(|s| s.until <= now).for_each(Sitting::cut);
+        state.sitting.values_mut().for_each(|s| s.check(now));
         state.greeting.values().filter(|(until, _)| *until <= now).for_each(|(_, line)| line.now());
     }
 
@@ -181,8 +218,15 @@ impl Seats {
 }
 
 impl Sitting {
-    fn cut(&mut self) {
-        self.cut = true;
+    fn check(&mut self, now: Instant) {
+        let why = if self.until <= now {
+            Cut::Time
+        } else if self.speak_by.is_some_and(|by| by <= now) {
+            Cut::Silence
+        } else {
+            return;
+        };
+        self.cut = self.cut.or(Some(why));
         self.hang_up();
     }
 
@@ -196,9 +240,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    fn seats(limit: usize, seconds: u64) -> Seats {
+        Seats::new(limit, Duration::from_secs(seconds), Duration::from_secs(60))
+    }
+
     #[test]
     fn seats_are_counted_and_come_back() {
-        let seats = Seats::new(2, Duration::from_secs(60));
+        let seats = seats(2, 60);
         let line = || Channel::memory_pair().0.hangup().unwrap();
         assert!(seats.sit(1, line()) && seats.sit(2, line()) && !seats.sit(3, line()));
         seats.leave(1);
@@ -215,7 +263,7 @@ mod tests {
 
     #[test]
     fn silent_connections_make_room_and_those_that_spoke_do_not() {
-        let seats = Seats::new(1, Duration::from_secs(60));
+        let seats = seats(1, 60);
         let most = (PLACES_PER_SEAT + MORE_PLACES) as u64;
         let mut ends: Vec<_> = (0..=most).map(|_| Channel::memory_pair()).collect();
         let mut places: Vec<Option<Place>> = Vec::new();
@@ -234,16 +282,33 @@ mod tests {
 
     #[test]
     fn a_session_over_its_time_is_cut() {
-        let seats = Seats::new(1, Duration::ZERO);
+        let seats = seats(1, 0);
         let (mut a, _b) = Channel::memory_pair();
         assert!(seats.sit(1, a.hangup().unwrap()));
         seats.expire();
-        assert!(seats.was_cut(1) && a.recv(fesc_net::Tag(0x0680), 1).is_err());
+        assert!(seats.was_cut(1) == Some(Cut::Time) && a.recv(fesc_net::Tag(0x0680), 1).is_err());
+    }
+
+    #[test]
+    fn a_silent_client_is_cut_only_when_it_is_its_turn() {
+        let seats = Seats::new(1, Duration::from_secs(60), Duration::ZERO);
+        let (mut a, mut b) = Channel::memory_pair();
+        let tag = fesc_net::Tag(0x0680);
+        assert!(seats.sit(1, a.hangup().unwrap()));
+        seats.expire();
+        seats.listen(1);
+        seats.heard(1);
+        seats.expire();
+        b.send(tag, vec![1]).unwrap();
+        assert!(seats.was_cut(1).is_none() && a.recv(tag, 1).is_ok(), "it spoke, or was not asked");
+        seats.listen(1);
+        seats.expire();
+        assert!(seats.was_cut(1) == Some(Cut::Silence) && a.recv(tag, 1).is_err());
     }
 
     #[test]
     fn a_second_connection_needs_its_token_and_works_once() {
-        let seats = Seats::new(1, Duration::from_secs(60));
+        let seats = seats(1, 60);
         let awaited = seats.expect(Hex32([1; 32]));
         assert!(seats.join(Hex32([2; 32]), Channel::memory_pair().0).is_some());
         assert!(seats.join(Hex32([1; 32]), Channel::memory_pair().0).is_none());

@@ -4,6 +4,9 @@
 //! from the other end. Both parties make the same correlations in the same order and use them in the same order, so a full queue
 //! only ever waits for its own party's use, which needs nothing that is not yet in the queue: no circle.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -18,15 +21,14 @@ use super::size::half_bytes;
 use crate::session::core::Flow;
 use crate::session::error::{Result, SessionError};
 
-struct Made {
+struct Made<T> {
     request: Request,
-    half: Material,
+    half: T,
     bytes: usize,
 }
 
-#[derive(Default)]
-struct State {
-    ready: VecDeque<Made>,
+struct State<T> {
+    ready: VecDeque<Made<T>>,
     bytes: usize,
     /// The maker is done, or has failed.
     ended: bool,
@@ -37,24 +39,29 @@ struct State {
 }
 
 /// The queue between maker and taker.
-struct Between {
-    state: Mutex<State>,
+struct Between<T> {
+    state: Mutex<State<T>>,
     changed: Condvar,
     limit: usize,
 }
 
-impl Between {
+impl<T> Between<T> {
+    fn new(limit: usize) -> Self {
+        let state = State { ready: VecDeque::new(), bytes: 0, ended: false, failed: false, closed: false, taken: 0 };
+        Self { state: Mutex::new(state), changed: Condvar::new(), limit }
+    }
+
     // Nothing that can panic runs under the lock, so a poisoned state is a valid one.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait<'a>(&self, state: MutexGuard<'a, State<T>>) -> MutexGuard<'a, State<T>> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// False when the taker is gone. One correlation always fits into an empty queue.
-    fn put(&self, made: Made) -> bool {
+    fn put(&self, made: Made<T>) -> bool {
         let mut state = self.lock();
         while !state.closed && !state.ready.is_empty() && state.bytes.saturating_add(made.bytes) > self.limit {
             state = self.wait(state);
@@ -90,12 +97,13 @@ impl Between {
 }
 
 /// The taking end, for a party.
-pub struct Ahead {
-    between: Arc<Between>,
+pub struct Ahead<T = Material> {
+    between: Arc<Between<T>>,
 }
 
-impl Correlations for Ahead {
-    fn take(&mut self, _channel: &mut Channel, request: &Request) -> std::result::Result<Material, MpcError> {
+impl<T> Ahead<T> {
+    /// The next half, which must be that of `request`; waits for it.
+    fn next(&self, request: &Request) -> std::result::Result<T, MpcError> {
         let mut state = self.between.lock();
         loop {
             if let Some(made) = state.ready.pop_front() {
@@ -118,7 +126,13 @@ impl Correlations for Ahead {
     }
 }
 
-impl Drop for Ahead {
+impl Correlations for Ahead {
+    fn take(&mut self, _channel: &mut Channel, request: &Request) -> std::result::Result<Material, MpcError> {
+        self.next(request)
+    }
+}
+
+impl<T> Drop for Ahead<T> {
     fn drop(&mut self) {
         self.between.close();
     }
@@ -136,20 +150,22 @@ pub struct Generated {
 }
 
 /// The maker's thread. Dropping it ends it.
-pub struct Maker {
-    between: Arc<Between>,
+pub struct Maker<T = Material> {
+    between: Arc<Between<T>>,
     hangup: Hangup,
     thread: Option<JoinHandle<Result<Generated>>>,
 }
 
 /// A source over a channel of its own.
 pub trait Generator: Send {
+    /// What it makes.
+    type Half: Send;
     /// What it sends from now on is generation, no longer set-up.
     fn begin(&mut self);
     /// Counts of its channel.
     fn stats(&self) -> Stats;
     /// Makes one correlation.
-    fn make(&mut self, request: &Request) -> std::result::Result<Material, MpcError>;
+    fn make(&mut self, request: &Request) -> std::result::Result<Self::Half, MpcError>;
 }
 
 /// Starts a thread that first sets a generator up with `set_up` and then makes the demand of `flow`, holding at most `limit` bytes.
@@ -159,13 +175,24 @@ pub fn start<G: Generator + 'static>(
     limit: usize,
     hangup: Hangup,
     set_up: impl FnOnce() -> Result<G> + Send + 'static,
-) -> Result<(Ahead, Maker)> {
-    let between = Arc::new(Between { state: Mutex::default(), changed: Condvar::new(), limit });
+) -> Result<(Ahead<G::Half>, Maker<G::Half>)>
+where
+    G::Half: 'static,
+{
+    spawn(limit, hangup, move |queue| make(role, flow.demand(), queue, set_up))
+}
+
+fn spawn<T: Send + 'static>(
+    limit: usize,
+    hangup: Hangup,
+    work: impl FnOnce(&Between<T>) -> Result<Generated> + Send + 'static,
+) -> Result<(Ahead<T>, Maker<T>)> {
+    let between = Arc::new(Between::new(limit));
     let queue = Arc::clone(&between);
     let work = move || {
         // However the thread ends, the taker must hear of it.
         let mut queue = EndOnDrop { queue, failed: true };
-        let made = make(role, &flow, &queue.queue, set_up);
+        let made = work(&queue.queue);
         queue.failed = made.is_err();
         made
     };
@@ -174,13 +201,13 @@ pub fn start<G: Generator + 'static>(
     Ok((Ahead { between: Arc::clone(&between) }, Maker { between, hangup, thread: Some(thread) }))
 }
 
-struct EndOnDrop {
-    queue: Arc<Between>,
+struct EndOnDrop<T> {
+    queue: Arc<Between<T>>,
     /// True until it is known better: a panic is a failure too.
     failed: bool,
 }
 
-impl Drop for EndOnDrop {
+impl<T> Drop for EndOnDrop<T> {
     fn drop(&mut self) {
         self.queue.end(self.failed);
     }
@@ -188,8 +215,8 @@ impl Drop for EndOnDrop {
 
 fn make<G: Generator>(
     role: Role,
-    flow: &Flow,
-    queue: &Between,
+    demand: impl Iterator<Item = crate::Result<Request>>,
+    queue: &Between<G::Half>,
     set_up: impl FnOnce() -> Result<G>,
 ) -> Result<Generated> {
     let start = Instant::now();
@@ -197,7 +224,7 @@ fn make<G: Generator>(
     let setup_seconds = start.elapsed().as_secs_f64();
     generator.begin();
     let mut seconds = 0.0;
-    for request in flow.demand() {
+    for request in demand {
         let request = request?;
         let start = Instant::now();
         let half = generator.make(&request)?;
@@ -210,7 +237,7 @@ fn make<G: Generator>(
     Ok(Generated { seconds, setup_seconds, stats: generator.stats() })
 }
 
-impl Maker {
+impl<T> Maker<T> {
     /// It stopped early, with an error.
     pub fn failed(&self) -> bool {
         self.between.lock().failed
@@ -227,7 +254,7 @@ impl Maker {
     }
 }
 
-impl Drop for Maker {
+impl<T> Drop for Maker<T> {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.between.close();

@@ -108,6 +108,8 @@ struct Pair {
 }
 
 impl Generator for Pair {
+    type Half = Material;
+
     fn begin(&mut self) {
         self.channel.phase(phase::OFFLINE);
     }
@@ -128,6 +130,8 @@ struct Third {
 }
 
 impl Generator for Third {
+    type Half = Material;
+
     fn begin(&mut self) {}
 
     fn stats(&self) -> Stats {

@@ -1,0 +1,127 @@
+//! Who may take a store: a claim by its lock, then the marking as used.
+//!
+//! A claim is made before anybody else hears of the store, so that of two processes on one shelf each talks about a store of its
+//! own. It marks nothing: the store of a process that dies with a claim, or gives it back, is as good as before. Burning
+//! renames the store, and only then is it read.
+
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use fesc_mpc::Role;
+use fesc_mpc::provider::Store;
+
+use super::{Note, Shelf, read_note, sync};
+use crate::session::error::{Result, at};
+use crate::session::hex::Hex32;
+
+/// A store that nobody else can take; free again when dropped.
+pub struct Claim {
+    id: Hex32,
+    lock: File,
+}
+
+impl Claim {
+    /// The name of the store.
+    pub fn id(&self) -> Hex32 {
+        self.id
+    }
+}
+
+/// What came of a claim.
+pub enum Claimed {
+    /// It is ours.
+    Mine(Claim),
+    /// Somebody else has claimed it, or still writes it.
+    Busy,
+    /// It is not here, or was made for something else.
+    Absent,
+}
+
+/// A store that is marked as used, and open.
+pub struct Burnt {
+    /// The correlations.
+    pub store: Store,
+    /// Where they lie.
+    pub ashes: Ashes,
+}
+
+/// A directory of used correlations. Deleted when dropped.
+pub struct Ashes(pub(super) PathBuf);
+
+impl Ashes {
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Ashes {
+    fn drop(&mut self) {
+        // It is marked as used already; a sweep finds what cannot be deleted now.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Shelf {
+    /// Claims the first store that fits and is free.
+    pub fn claim_any(&self, note: &Note) -> Result<Option<Claim>> {
+        for id in self.ids()? {
+            if let Claimed::Mine(claim) = self.claim(id, note)? {
+                return Ok(Some(claim));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Claims one store, if it is here, unused, and made for that.
+    pub fn claim(&self, id: Hex32, note: &Note) -> Result<Claimed> {
+        // Shared: nobody marks a store as used meanwhile, so what is locked under this name still has it.
+        let _shared = self.locked(File::lock_shared)?;
+        // A note that cannot be read is that of a store which somebody takes away, or of none.
+        if !read_note(&self.path(id)).is_ok_and(|n| n == *note) {
+            return Ok(Claimed::Absent);
+        }
+        self.lock(id)
+    }
+
+    /// Takes the lock of a store. The shelf's own must be held.
+    pub(super) fn lock(&self, id: Hex32) -> Result<Claimed> {
+        let path = self.path(id).join("lock");
+        let lock = match File::open(&path) {
+            Ok(lock) => lock,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Claimed::Absent),
+            Err(e) => return Err(at(&path)(e)),
+        };
+        match lock.try_lock() {
+            Ok(()) => Ok(Claimed::Mine(Claim { id, lock })),
+            Err(TryLockError::WouldBlock) => Ok(Claimed::Busy),
+            Err(TryLockError::Error(e)) => Err(at(&path)(e)),
+        }
+    }
+
+    /// Takes a store out of circulation for good and opens it.
+    pub fn burn(&self, claim: Claim, role: Role) -> Result<Burnt> {
+        // Alone: the store has a moment without its lock.
+        let _alone = self.locked(File::lock)?;
+        let Claim { id, lock } = claim;
+        let ashes = self.mark(id)?;
+        sync(&self.directory)?;
+        drop(lock);
+        Ok(Burnt { store: Store::open(&ashes.0, id.0, role)?, ashes })
+    }
+
+    /// Forgets a store that the peer does not have.
+    pub fn discard(&self, claim: Claim) -> Result<()> {
+        let _alone = self.locked(File::lock)?;
+        self.mark(claim.id).map(drop)
+    }
+
+    /// Renames a store to what nobody takes. The shelf's own lock must be held, alone.
+    pub(super) fn mark(&self, id: Hex32) -> Result<Ashes> {
+        let path = self.path(id);
+        let used = path.with_extension("used");
+        fs::rename(&path, &used).map_err(at(&path))?;
+        Ok(Ashes(used))
+    }
+}

@@ -1,0 +1,199 @@
+//! Stores of prepared correlations, one directory for each session to come.
+//!
+//! ```text
+//! SHELF/<session id>.new     being made
+//! SHELF/<session id>         whole, on both sides
+//! SHELF/<session id>.used    taken: renamed and synced before the first of its correlations is read
+//! ```
+//!
+//! A store is used by one session, as a whole: whatever happens after the renaming, nobody can take it again. Beside the
+//! correlations lies a note of what they were made for, and for whom; anything else is refused. Who wants a store claims it
+//! first, by its lock ([`claim`]): two processes on one shelf never talk about the same store. How much a shelf may hold,
+//! and for how long, is [`room`].
+//!
+//! A process that is killed leaves its `.new` or `.used` behind, with the secrets of a session in it. Whoever opens the shelf
+//! next deletes them ([`Shelf::sweep`]). Several processes may share a shelf: one that lives holds the lock of the stores it
+//! works on, and holds the shelf's own lock, shared, while a store has a moment without one.
+//!
+//! Not guaranteed: single use when the directory is copied or restored from a snapshot (see [`fesc_mpc::provider::Store`]).
+
+mod claim;
+mod room;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File, TryLockError};
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use fesc_mpc::Role;
+use fesc_mpc::provider::Store;
+use serde::{Deserialize, Serialize};
+
+use crate::session::error::{Result, SessionError, at};
+use crate::session::handshake::RevealChoice;
+use crate::session::hex::Hex32;
+
+pub use claim::{Ashes, Burnt, Claim, Claimed};
+pub use room::{Amount, Promise, bytes_of};
+
+const NOTE: &str = "note.json";
+const MAX_NOTE: u64 = 4096;
+
+/// What a store was made for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Note {
+    /// The model id.
+    pub model: Hex32,
+    /// Tokens of the run.
+    pub bucket: usize,
+    /// What the client will learn.
+    pub reveal: RevealChoice,
+    /// The peer: at the client the server's fingerprint, at the server nothing (clients have no identity).
+    pub peer: Option<String>,
+}
+
+/// A directory of stores.
+pub struct Shelf {
+    directory: PathBuf,
+    /// What sessions of this process are allowed to make and have not yet made.
+    promised: Arc<Mutex<Amount>>,
+}
+
+/// A store that is being made. Deleted when dropped before [`Draft::commit`].
+pub struct Draft {
+    /// For the correlations.
+    pub store: Store,
+    path: PathBuf,
+    target: PathBuf,
+    kept: bool,
+}
+
+impl Shelf {
+    /// Opens a shelf, making the directory (for its owner only) if needed, and deletes what dead processes left there.
+    pub fn open(directory: &Path) -> Result<Self> {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(directory).map_err(at(directory))?;
+        let shelf = Self { directory: directory.to_path_buf(), promised: Arc::default() };
+        shelf.sweep()?;
+        Ok(shelf)
+    }
+
+    fn path(&self, id: Hex32) -> PathBuf {
+        self.directory.join(id.to_string())
+    }
+
+    /// Whole, unused stores.
+    pub fn ids(&self) -> Result<Vec<Hex32>> {
+        let entries = fs::read_dir(&self.directory).map_err(at(&self.directory))?;
+        let mut ids = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(at(&self.directory))?.file_name();
+            ids.extend(name.to_str().and_then(|n| n.parse::<Hex32>().ok()));
+        }
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Deletes what a process that is gone left half-made or used. What a living one works on stays: it holds its lock.
+    pub fn sweep(&self) -> Result<()> {
+        let _alone = self.locked(File::lock)?;
+        for entry in fs::read_dir(&self.directory).map_err(at(&self.directory))? {
+            let path = entry.map_err(at(&self.directory))?.path();
+            if path.extension().is_some_and(|e| e == "new" || e == "used") && abandoned(&path)? {
+                match fs::remove_dir_all(&path) {
+                    // Its owner lives and was deleting it too.
+                    Err(e) if e.kind() == ErrorKind::NotFound => {}
+                    deleted => deleted.map_err(at(&path))?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The shelf's own lock: shared while a store is made or claimed, exclusive while one is taken away.
+    fn locked(&self, how: impl Fn(&File) -> std::io::Result<()>) -> Result<File> {
+        let lock = || File::open(&self.directory).and_then(|d| how(&d).map(|()| d));
+        lock().map_err(at(&self.directory))
+    }
+
+    /// Begins a store.
+    pub fn draft(&self, id: Hex32, role: Role, note: &Note) -> Result<Draft> {
+        let target = self.path(id);
+        let path = target.with_extension("new");
+        let _shared = self.locked(File::lock_shared)?;
+        let store = Store::create(&path, id.0, role)?;
+        let mut draft = Draft { store, path, target, kept: false };
+        draft.write_note(note)?;
+        Ok(draft)
+    }
+}
+
+impl Draft {
+    fn write_note(&mut self, note: &Note) -> Result<()> {
+        let path = self.path.join(NOTE);
+        let text = serde_json::to_vec(note)
+            .map_err(|e| SessionError::File { path: path.display().to_string(), problem: e.to_string() })?;
+        let write = || {
+            let mut file = File::create_new(&path)?;
+            file.write_all(&text)?;
+            file.sync_all()
+        };
+        write().map_err(at(&path))
+    }
+
+    /// Where it lies until then.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes it durable and whole. Call it when the peer has its half too.
+    pub fn commit(mut self) -> Result<()> {
+        self.store.sync()?;
+        fs::rename(&self.path, &self.target).map_err(at(&self.target))?;
+        self.kept = true;
+        self.target.parent().map_or(Ok(()), sync)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.kept {
+            // A draft under its own ending is never taken; a sweep finds what cannot be deleted now.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Whether nobody works on this store any more.
+fn abandoned(store: &Path) -> Result<bool> {
+    let path = store.join("lock");
+    match File::open(&path) {
+        Ok(file) => match file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(e)) => Err(at(&path)(e)),
+        },
+        // It died before the lock was there, or while it deleted the store; or it has just deleted it.
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(store.exists()),
+        Err(e) => Err(at(&path)(e)),
+    }
+}
+
+fn read_note(store: &Path) -> Result<Note> {
+    let path = store.join(NOTE);
+    let mut text = Vec::new();
+    let file = File::open(&path).map_err(at(&path))?;
+    file.take(MAX_NOTE).read_to_end(&mut text).map_err(at(&path))?;
+    serde_json::from_slice(&text)
+        .map_err(|e| SessionError::File { path: path.display().to_string(), problem: e.to_string() })
+}
+
+fn sync(directory: &Path) -> Result<()> {
+    File::open(directory).and_then(|d| d.sync_all()).map_err(at(directory))
+}

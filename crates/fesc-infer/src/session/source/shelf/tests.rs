@@ -1,0 +1,195 @@
+#![allow(clippy::unwrap_used)]
+use std::collections::HashSet;
+use std::time::{Duration, SystemTime};
+
+use super::*;
+
+fn note() -> Note {
+    Note { model: Hex32([1; 32]), bucket: 128, reveal: RevealChoice::Label, peer: Some("pin".into()) }
+}
+
+fn count(shelf: &Shelf) -> usize {
+    fs::read_dir(&shelf.directory).unwrap().count()
+}
+
+fn put(shelf: &Shelf, id: u8) -> Hex32 {
+    let id = Hex32([id; 32]);
+    shelf.draft(id, Role::P0, &note()).unwrap().commit().unwrap();
+    id
+}
+
+fn mine(shelf: &Shelf, id: Hex32) -> Claim {
+    match shelf.claim(id, &note()).unwrap() {
+        Claimed::Mine(claim) => claim,
+        Claimed::Busy | Claimed::Absent => unreachable!("nobody else is here"),
+    }
+}
+
+fn absent(shelf: &Shelf, id: Hex32, note: &Note) -> bool {
+    matches!(shelf.claim(id, note).unwrap(), Claimed::Absent)
+}
+
+#[test]
+fn a_store_is_taken_once_and_only_for_what_it_was_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelf = Shelf::open(&dir.path().join("shelf")).unwrap();
+    let id = Hex32([7; 32]);
+    let draft = shelf.draft(id, Role::P0, &note()).unwrap();
+    assert!(shelf.ids().unwrap().is_empty() && absent(&shelf, id, &note()), "a draft cannot be found");
+    draft.commit().unwrap();
+    for other in [
+        Note { model: Hex32([2; 32]), ..note() },
+        Note { bucket: 256, ..note() },
+        Note { reveal: RevealChoice::Logits, ..note() },
+        Note { peer: Some("another".into()), ..note() },
+    ] {
+        assert!(shelf.claim_any(&other).unwrap().is_none() && absent(&shelf, id, &other));
+    }
+    let claim = shelf.claim_any(&note()).unwrap().unwrap();
+    assert_eq!(claim.id(), id);
+    let burnt = shelf.burn(claim, Role::P0).unwrap();
+    assert!(absent(&shelf, id, &note()) && shelf.claim_any(&note()).unwrap().is_none());
+    // A process that is killed drops nothing but its locks.
+    let Burnt { store, ashes } = burnt;
+    std::mem::forget(ashes);
+    assert!(absent(&shelf, id, &note()), "a crash after the marking leaves nothing to take");
+    shelf.sweep().unwrap();
+    assert_eq!(count(&shelf), 1, "somebody still uses it");
+    drop(store);
+    shelf.sweep().unwrap();
+    assert_eq!(count(&shelf), 0);
+}
+
+#[test]
+fn a_claim_keeps_others_away_and_marks_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (Shelf::open(dir.path()).unwrap(), Shelf::open(dir.path()).unwrap());
+    let (first, second) = (put(&ours, 1), put(&ours, 2));
+    let claim = ours.claim_any(&note()).unwrap().unwrap();
+    assert_eq!(claim.id(), first);
+    assert!(matches!(theirs.claim(first, &note()).unwrap(), Claimed::Busy));
+    assert_eq!(theirs.claim_any(&note()).unwrap().unwrap().id(), second, "the next one");
+    assert_eq!(theirs.expire(Duration::ZERO).unwrap(), 1, "a claimed store does not grow old");
+    drop(claim);
+    let again = theirs.claim_any(&note()).unwrap().unwrap();
+    assert_eq!(again.id(), first, "a claim that was given back leaves it as good as before");
+    theirs.discard(again).unwrap();
+    assert_eq!(count(&ours), 0);
+}
+
+#[test]
+fn many_takers_on_one_shelf_never_get_the_same_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelf = Shelf::open(dir.path()).unwrap();
+    for id in 1..=12 {
+        put(&shelf, id);
+    }
+    let taken = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                // Each as a process of its own: with its own handle of the directory, and sweeping when it comes.
+                let shelf = Shelf::open(dir.path()).unwrap();
+                while let Some(claim) = shelf.claim_any(&note()).unwrap() {
+                    let id = claim.id();
+                    let burnt = shelf.burn(claim, Role::P0).unwrap();
+                    shelf.sweep().unwrap();
+                    taken.lock().unwrap().push(id);
+                    drop(burnt);
+                }
+            });
+        }
+    });
+    let taken = taken.into_inner().unwrap();
+    assert_eq!((taken.len(), taken.iter().collect::<HashSet<_>>().len()), (12, 12));
+    assert_eq!(count(&shelf), 0);
+}
+
+/// As the handle of a process that is killed: the locks go, the files stay.
+fn killed(mut draft: Draft) {
+    draft.kept = true;
+}
+
+#[test]
+fn whoever_opens_the_shelf_deletes_the_secrets_of_the_dead_and_nothing_of_the_living() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelf = Shelf::open(dir.path()).unwrap();
+    let living = shelf.draft(Hex32([1; 32]), Role::P0, &note()).unwrap();
+    killed(shelf.draft(Hex32([2; 32]), Role::P0, &note()).unwrap());
+    assert_eq!(count(&shelf), 2);
+    let again = Shelf::open(dir.path()).unwrap();
+    assert_eq!(count(&again), 1);
+    living.commit().unwrap();
+    assert_eq!(again.ids().unwrap(), [Hex32([1; 32])]);
+}
+
+#[test]
+fn a_session_that_fails_before_its_run_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelf = Shelf::open(dir.path()).unwrap();
+    let (mut channel, peer) = fesc_net::Channel::memory_pair();
+    drop(peer);
+    let burnt = shelf.burn(mine(&shelf, put(&shelf, 7)), Role::P0).unwrap();
+    assert!(crate::session::source::prepared(burnt, &mut channel).is_err());
+    assert_eq!(count(&shelf), 0, "the peer died when the stores were to agree");
+    // The wrong side's store is refused after it was marked.
+    assert!(shelf.burn(mine(&shelf, put(&shelf, 7)), Role::P1).is_err());
+    assert_eq!(count(&shelf), 0);
+}
+
+const PLENTY: u64 = 1 << 40;
+
+#[test]
+fn room_on_the_shelf_is_given_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelf = Shelf::open(dir.path()).unwrap();
+    let limit = Amount { stores: 3, bytes: PLENTY };
+    let stores = |promised: Result<std::result::Result<Promise, Amount>>| promised.unwrap().err().map(|a| a.stores);
+    let mut first = shelf.promise(2, 100, limit).unwrap().ok().unwrap();
+    assert_eq!(stores(shelf.promise(2, 100, limit)), Some(2), "nothing is made yet, and still it is taken");
+    put(&shelf, 1);
+    first.kept();
+    assert_eq!(stores(shelf.promise(2, 100, limit)), Some(2));
+    drop(first);
+    assert!(shelf.promise(2, 100, limit).unwrap().is_ok());
+}
+
+#[test]
+fn a_shelf_is_full_by_bytes_as_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelf = Shelf::open(dir.path()).unwrap();
+    let limit = |bytes| Amount { stores: 100, bytes };
+    let each = 4 * 4096;
+    let promise = shelf.promise(2, each, limit(2 * each)).unwrap().ok().unwrap();
+    let full = shelf.promise(1, 1, limit(2 * each)).unwrap().err().unwrap();
+    assert_eq!(full, Amount { stores: 2, bytes: 2 * each });
+    drop(promise);
+    put(&shelf, 1);
+    assert_eq!(shelf.holds().unwrap(), Amount { stores: 1, bytes: each }, "an empty store is its fixed files");
+    assert!(shelf.promise(1, each + 1, limit(2 * each)).unwrap().is_err());
+    assert!(shelf.promise(1, each, limit(2 * each)).unwrap().is_ok());
+    assert!(shelf.promise(usize::MAX, u64::MAX, limit(u64::MAX - 1)).unwrap().is_err(), "no sum wraps");
+}
+
+#[test]
+fn old_stores_are_deleted_and_young_ones_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelf = Shelf::open(dir.path()).unwrap();
+    let (old, young) = (put(&shelf, 1), put(&shelf, 2));
+    let days = |n: u64| Duration::from_secs(n * 86_400);
+    let set = |id: Hex32, when: SystemTime| {
+        File::options().append(true).open(shelf.path(id).join(NOTE)).unwrap().set_modified(when).unwrap();
+    };
+    set(old, SystemTime::now() - days(31));
+    set(young, SystemTime::now() + days(3));
+    assert_eq!(shelf.expire(days(30)).unwrap(), 1);
+    assert_eq!((shelf.ids().unwrap(), count(&shelf)), (vec![young], 1), "nor does a clock that was set back delete");
+}
+
+#[test]
+fn a_draft_that_is_not_finished_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelf = Shelf::open(dir.path()).unwrap();
+    drop(shelf.draft(Hex32([7; 32]), Role::P1, &note()).unwrap());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}

@@ -1,0 +1,97 @@
+//! A server on a socket, with a model so small that a session takes a moment.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fesc_infer::ServerSetup;
+use fesc_infer::session::cache::Cache;
+use fesc_infer::session::client::{Dial, Visit};
+use fesc_infer::session::handshake::RevealChoice;
+use fesc_infer::session::public::Hosted;
+use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
+use fesc_infer::session::source::shelf::Amount;
+use fesc_infer::session::{SessionError, Silent};
+use fesc_model::Shape;
+use fesc_model::twin::Twin;
+use fesc_net::{ClientSecurity, Config, Listener, ServerSecurity};
+use fesc_ring::Prg;
+
+use super::{shape, twin};
+
+/// Why sessions failed, in words.
+#[derive(Clone, Default)]
+pub struct Failures(Arc<Mutex<Vec<String>>>);
+
+impl Failures {
+    pub fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Audience for Failures {
+    fn event(&self, _: u64, event: Event<'_>) {
+        if let Event::Failed(error) = event {
+            self.0.lock().unwrap().push(error.to_string());
+        }
+    }
+}
+
+pub fn small_twin() -> Twin {
+    twin(Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, norm_groups: 1, ..shape() }, 40, 5)
+}
+
+pub fn model() -> ServerSetup {
+    ServerSetup::new(small_twin(), [7; 32]).unwrap()
+}
+
+/// One session at once, and one prepared.
+pub fn limits() -> Limits {
+    Limits {
+        sessions: 1,
+        tokens: 128,
+        time: Duration::from_secs(120),
+        speak: Duration::from_secs(20),
+        prepared: Amount { stores: 1, bytes: 1 << 30 },
+        prepared_days: 1,
+        queue_bytes: 64 << 20,
+        grace: Duration::from_secs(1),
+    }
+}
+
+/// Runs `visit` with the way to a server, and stops the server.
+pub fn with_server<T>(limits: Limits, store: Option<&Path>, visit: impl FnOnce(&Dial, &Failures) -> T) -> T {
+    let store = store.map(Path::to_path_buf);
+    let options = Options { limits, reveals: vec![RevealChoice::Label], store, dealer: None, insecure_verify: false };
+    let failures = Failures::default();
+    let hosted = Hosted::new(model(), None).unwrap();
+    let server = Arc::new(Server::new(hosted, options, Box::new(failures.clone())).unwrap());
+    let listener = Listener::bind("127.0.0.1:0", ServerSecurity::InsecurePlaintext, Config::default()).unwrap();
+    let (address, security) = (listener.address().to_string(), ClientSecurity::InsecurePlaintext);
+    let dial = Dial { address, security, config: Config::default(), lines: None };
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let serving = scope.spawn(|| server.run(&listener, &mut Prg::from_seed([1; 16]), &stop));
+        // The server stops also when the visit panics: the scope waits for it.
+        let visited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| visit(&dial, &failures)));
+        stop.store(true, Ordering::Relaxed);
+        serving.join().unwrap().unwrap();
+        visited.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+pub fn visit(dial: &Dial, cache: &Path) -> Result<Visit, SessionError> {
+    let cache = Cache::open(cache).unwrap();
+    Visit::start(dial, &cache, None, 1 << 30, &mut Prg::from_seed([2; 16]), &mut Silent)
+}
+
+/// The same, as soon as the server has seen that the visit before is over.
+pub fn visit_soon(dial: &Dial, cache: &Path) -> Visit {
+    loop {
+        match visit(dial, cache) {
+            Err(SessionError::Refused { .. }) => std::thread::sleep(Duration::from_millis(50)),
+            other => break other.unwrap(),
+        }
+    }
+}
