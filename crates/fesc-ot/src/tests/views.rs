@@ -1,8 +1,14 @@
 //! What each party sees. Every claim of independence has a control that fails.
 
+use curve25519_dalek::constants::RISTRETTO_BASEPOINT_TABLE;
+use curve25519_dalek::ristretto::RistrettoPoint;
+use curve25519_dalek::scalar::Scalar;
+use fesc_net::Channel;
+
 use super::support::{KINDS, bit, both, pair, prg};
+use crate::base;
 use crate::iknp::IknpReceiver;
-use crate::session::TAG_FLIPS;
+use crate::session::{TAG_BASE_A, TAG_BASE_B, TAG_FLIPS};
 use crate::{CotKind, OtReceiver, OtSender};
 
 /// Standard deviations of a count of agreements from one half.
@@ -34,6 +40,37 @@ fn choices_are_balanced_and_independent_of_q() {
         let leaky: Vec<u128> = q.iter().zip(&c).map(|(q, c)| q & !(1 << 77) | u128::from(*c) << 77).collect();
         assert!(worst(&leaky) > LIMIT);
     }
+}
+
+/// The points of base OT are `b G + c A` with a fresh `b` each: their bits are balanced for any choices. Control: with one `b` for two choices the difference of the points
+/// is `A`, and the choices are read.
+#[test]
+fn base_points_hide_the_choices() {
+    let big_a = RISTRETTO_BASEPOINT_TABLE * &Scalar::from(77u64);
+    let answer = |choices: u128, seed: u8| -> Vec<u8> {
+        let (mut ours, mut theirs) = Channel::memory_pair();
+        let first = [&big_a.compress().to_bytes()[..], &[5; 16]].concat();
+        theirs.send(TAG_BASE_A, first).unwrap();
+        base::receive(&mut ours, 1, choices, &mut prg(seed)).unwrap();
+        theirs.recv(TAG_BASE_B, 128 * 32 + 16).unwrap()[..128 * 32].to_vec()
+    };
+    let points = |answer: &[u8]| -> Vec<RistrettoPoint> {
+        answer.chunks_exact(32).enumerate().map(|(i, p)| base::point(p, i).unwrap().0).collect()
+    };
+    let choices = prg(21).next_u128();
+    for choices in [0, u128::MAX, choices] {
+        let sent = answer(choices, 22);
+        for bit in 1..255 {
+            let ones = sent.chunks_exact(32).filter(|p| p[bit / 8] >> (bit % 8) & 1 == 1).count() as u64;
+            assert!(deviation(ones, 128).abs() < LIMIT, "bit {bit} of the points");
+        }
+    }
+    let read = |zero: &[u8], other: &[u8]| -> u128 {
+        let pairs = points(zero).into_iter().zip(points(other)).enumerate();
+        pairs.fold(0, |found, (i, (zero, p))| found | u128::from(p - zero == big_a) << i)
+    };
+    assert_eq!(read(&answer(0, 23), &answer(choices, 23)), choices, "one scalar for two choices");
+    assert_eq!(read(&answer(0, 23), &answer(choices, 24)), 0);
 }
 
 /// The IKNP sender removes from the message all that it knows; the rest must not correlate with the choices.

@@ -36,13 +36,15 @@ fn number(words: &[Vec<u64>; 2], i: usize) -> u128 {
     u128::from(words[0][i]) | u128::from(words[1][i]) << 52
 }
 
+/// The scalar is the evaluator's share of a mask; with what is opened online, `w - m`, it gives the weight.
 #[test]
 fn without_the_zero_encryption_the_scalars_are_read_off() {
     let (holder, evaluator) = pair(20);
     let (ring, mut prg) = (messages().unwrap(), prg(21));
     let mut found = [0; 2];
-    for _ in 0..8 {
+    for weight in [1i64, -1, 37, -800, 2047, -2048, 12_345, 0] {
         let scalar = prg.ring_vec(ring, 1)[0];
+        let opened = ring.sub(ring.from_signed(weight), scalar);
         let (upload, _, sum) = one_product(&holder, &evaluator, scalar, &mut prg);
         let (seed, _) = split("upload", &upload, RANDOM_BYTES).unwrap();
         let a = uniform(&seed);
@@ -53,11 +55,12 @@ fn without_the_zero_encryption_the_scalars_are_read_off() {
             let (_, d1) = split("answer", &response, RESPONSE_BYTES).unwrap();
             let d1 = Ring::new(56).unwrap().unpack(d1, DEGREE).unwrap();
             // A coefficient whose convergents are far from 2^52 may miss; the attacker sees which value comes twice.
-            let hits = (0..8).filter(|&i| recover(number(&a, i), d1[i]) == i128::from(ring.to_signed(scalar))).count();
+            let weights = (0..8).map(|i| ring.add(ring.from_signed(recover(number(&a, i), d1[i]) as i64), opened));
+            let hits = weights.filter(|&w| ring.to_signed(w) == weight).count();
             *found += usize::from(hits >= 2);
         }
     }
-    assert_eq!(found, [8, 0], "all without, none with");
+    assert_eq!(found, [8, 0], "all weights without, none with");
 }
 
 /// The error of an upload as the key holder knows it, the rounding included.

@@ -1,0 +1,222 @@
+//! Somebody on the wire: whole sessions over plain sockets, with every frame of every connection kept on its way.
+//!
+//! A session knows nothing of it. The links are client to server (both connections of `ahead`), client to dealer, server to dealer.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use fesc_infer::ServerSetup;
+use fesc_infer::audit::End;
+use fesc_infer::session::cache::Cache;
+use fesc_infer::session::client::{Choice, Dial, Finished, Visit};
+use fesc_infer::session::handshake::RevealChoice;
+use fesc_infer::session::public::Hosted;
+use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
+use fesc_infer::session::source::shelf::Amount;
+use fesc_infer::session::{Report, Silent, dealer};
+use fesc_net::frame::Header;
+use fesc_net::{ClientSecurity, Config, HEADER_BYTES, Listener, ServerSecurity};
+use fesc_ring::Prg;
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    pub from: End,
+    pub to: End,
+    /// Connections of a link are numbered as they come.
+    pub connection: usize,
+    pub tag: u16,
+    pub payload: Vec<u8>,
+}
+
+type Heard = Arc<Mutex<Vec<Frame>>>;
+
+/// Forwards connections of one link and keeps their frames.
+struct Tee {
+    address: String,
+    stop: Arc<AtomicBool>,
+    heard: Heard,
+    thread: JoinHandle<()>,
+}
+
+impl Tee {
+    fn new(target: String, from: End, to: End) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (stop, heard) = (Arc::new(AtomicBool::new(false)), Heard::default());
+        let (stopped, kept) = (Arc::clone(&stop), Arc::clone(&heard));
+        let thread = std::thread::spawn(move || {
+            let mut forwarders = Vec::new();
+            for (connection, client) in listener.incoming().enumerate() {
+                if stopped.load(Ordering::Relaxed) {
+                    break;
+                }
+                let (near, far) = (client.unwrap(), TcpStream::connect(&target).unwrap());
+                for (reader, writer, from, to) in [(&near, &far, from, to), (&far, &near, to, from)] {
+                    let (reader, writer) = (reader.try_clone().unwrap(), writer.try_clone().unwrap());
+                    let kept = Arc::clone(&kept);
+                    let keep = move |tag, payload| {
+                        kept.lock().unwrap().push(Frame { from, to, connection, tag, payload });
+                    };
+                    forwarders.push(std::thread::spawn(move || forward(reader, writer, keep)));
+                }
+            }
+            forwarders.into_iter().for_each(|f| f.join().unwrap());
+        });
+        Self { address, stop, heard, thread }
+    }
+
+    fn dial(&self) -> Dial {
+        Dial {
+            address: self.address.clone(),
+            security: ClientSecurity::InsecurePlaintext,
+            config: Config::default(),
+            lines: None,
+        }
+    }
+
+    /// Everything, when both ends are gone.
+    fn finish(self) -> Vec<Frame> {
+        self.stop.store(true, Ordering::Relaxed);
+        // It waits for a connection; this one tells it to look.
+        drop(TcpStream::connect(&self.address).unwrap());
+        self.thread.join().unwrap();
+        std::mem::take(&mut self.heard.lock().unwrap())
+    }
+}
+
+fn forward(mut from: TcpStream, mut to: TcpStream, keep: impl Fn(u16, Vec<u8>)) {
+    let mut head = [0; HEADER_BYTES];
+    while from.read_exact(&mut head).is_ok() {
+        let header = Header::parse(&head);
+        let mut payload = vec![0; header.len as usize];
+        if from.read_exact(&mut payload).is_err() {
+            break;
+        }
+        // Kept before it is passed on: what an end has acted on is in the list.
+        keep(header.tag.0, payload.clone());
+        if to.write_all(&[&head[..], &payload].concat()).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Write);
+}
+
+/// Where correlations come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Inline,
+    Ahead,
+    Prepared,
+    Dealer,
+}
+
+/// What a session said, and what its ends counted.
+pub struct Transcript {
+    pub frames: Vec<Frame>,
+    /// The client's visits: one, or the one that prepared and the one that classified.
+    pub client: Vec<Report>,
+    /// The server's side of them.
+    pub server: Vec<Report>,
+    pub finished: Finished,
+}
+
+struct Notes(Arc<Mutex<Vec<Report>>>);
+
+impl Audience for Notes {
+    fn event(&self, _: u64, event: Event<'_>) {
+        match event {
+            Event::Done(report) => self.0.lock().unwrap().push(report),
+            Event::Failed(error) => eprintln!("server: {error}"),
+            _ => {}
+        }
+    }
+}
+
+fn listener() -> Listener {
+    Listener::bind("127.0.0.1:0", ServerSecurity::InsecurePlaintext, Config::default()).unwrap()
+}
+
+/// One document through a server of its own; all randomness is from fixed seeds. `verify`: the server gives its shares away.
+pub fn session(setup: ServerSetup, ids: &[u32], reveal: RevealChoice, mode: Mode, verify: bool) -> Transcript {
+    let places: [_; 3] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
+    let [cache, ours, theirs] = places.each_ref().map(tempfile::TempDir::path);
+    let (listeners, stop, reports) = ([listener(), listener()], AtomicBool::new(false), Arc::default());
+    let [to_server, client_dealer, server_dealer] = [
+        (&listeners[0], End::Client, End::Server),
+        (&listeners[1], End::Client, End::Dealer),
+        (&listeners[1], End::Server, End::Dealer),
+    ]
+    .map(|(listener, from, to)| Tee::new(listener.address().to_string(), from, to));
+    let limits = Limits {
+        // The prepared session's second visit may come before the first one's seat is free.
+        sessions: 2,
+        tokens: 128,
+        time: Duration::from_secs(300),
+        speak: Duration::from_secs(20),
+        prepared: Amount { stores: 1, bytes: 1 << 30 },
+        prepared_days: 1,
+        queue_bytes: 256 << 20,
+        grace: Duration::from_secs(5),
+    };
+    let options = Options {
+        limits,
+        reveals: vec![RevealChoice::Label, RevealChoice::Logits],
+        store: Some(theirs.to_path_buf()),
+        dealer: Some(server_dealer.dial()),
+        insecure_verify: verify,
+    };
+    let audience = Box::new(Notes(Arc::clone(&reports)));
+    let server = Arc::new(Server::new(Hosted::new(setup, None).unwrap(), options, audience).unwrap());
+    let (client, finished) = std::thread::scope(|scope| {
+        let serving = scope.spawn(|| server.run(&listeners[0], &mut Prg::from_seed([1; 16]), &stop));
+        let dealing = scope.spawn(|| dealer::serve(&listeners[1], &mut Prg::from_seed([9; 16]), &stop, &|_| {}));
+        // The others stop also when the visit panics: the scope waits for them.
+        let visited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let third = client_dealer.dial();
+            visit(&to_server.dial(), third, cache, ours, ids, reveal, mode, verify)
+        }));
+        stop.store(true, Ordering::Relaxed);
+        serving.join().unwrap().unwrap();
+        dealing.join().unwrap().unwrap();
+        visited.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    drop(listeners);
+    let frames = [to_server, client_dealer, server_dealer].into_iter().flat_map(Tee::finish).collect();
+    let server = std::mem::take(&mut *reports.lock().unwrap());
+    Transcript { frames, client, server, finished }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn visit(
+    dial: &Dial,
+    third: Dial,
+    cache: &Path,
+    ours: &Path,
+    ids: &[u32],
+    reveal: RevealChoice,
+    mode: Mode,
+    verify: bool,
+) -> (Vec<Report>, Finished) {
+    let cache = Cache::open(cache).unwrap();
+    let start = || Visit::start(dial, &cache, None, 1 << 30, &mut Prg::from_seed([2; 16]), &mut Silent).unwrap();
+    let mut prg = Prg::from_seed([3; 16]);
+    let mut reports = Vec::new();
+    let choice = match mode {
+        Mode::Inline => Choice::Inline,
+        Mode::Ahead => Choice::Ahead(256 << 20),
+        Mode::Dealer => Choice::Dealer(Box::new(third), 256 << 20),
+        Mode::Prepared => {
+            reports.push(start().prepare(128, reveal, 1, ours, &mut prg, &mut Silent).unwrap().1);
+            Choice::Prepared(ours.to_path_buf())
+        }
+    };
+    let finished = start().classify(ids, reveal, &choice, verify, &mut prg, &mut Silent).unwrap();
+    reports.push(finished.report);
+    (reports, finished)
+}
