@@ -3,6 +3,7 @@
 use fesc_ring::fft::FftError;
 use fesc_ring::modulus::ModulusError;
 use fesc_ring::primes::PrimeError;
+use fesc_ring::rns::RnsError;
 
 /// An error of this crate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -221,6 +222,9 @@ pub enum CkksError {
     /// The arithmetic layer refused a prime.
     #[error(transparent)]
     Prime(#[from] PrimeError),
+    /// The arithmetic layer has no kernels for a prime.
+    #[error(transparent)]
+    Rns(#[from] RnsError),
     /// The arithmetic layer refused a number of slots.
     #[error(transparent)]
     Fft(#[from] FftError),

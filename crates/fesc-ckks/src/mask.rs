@@ -39,7 +39,6 @@ use zeroize::Zeroize;
 
 use crate::poly::Poly;
 use crate::residue;
-use crate::small::add_assign;
 use crate::{Ciphertext, CkksError, Params, Plaintext, Result};
 
 /// Bits of statistical security over all masked coefficients of an inference.
@@ -173,9 +172,9 @@ impl Ciphertext {
         }
         let params = &self.params;
         Poly::for_each_limb_of_two(&mut self.c0, &mut self.c1, |i, c0, c1| {
-            add_assign(params, i, c0, zero.c0.limb(i));
-            add_assign(params, i, c0, mask.poly.limb(i));
-            add_assign(params, i, c1, zero.c1.limb(i));
+            params.prime(i).add_assign(c0, zero.c0.limb(i));
+            params.prime(i).add_assign(c0, mask.poly.limb(i));
+            params.prime(i).add_assign(c1, zero.c1.limb(i));
         });
         let share = mask.share(self.scale)?;
         Ok((Masked(self), share))

@@ -18,6 +18,7 @@ use fesc_ring::fft::Fft;
 use fesc_ring::modulus::Modulus;
 use fesc_ring::ntt::Ntt;
 use fesc_ring::pool::Pool;
+use fesc_ring::rns::Prime;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -52,6 +53,7 @@ struct Inner {
     literal: ParamsLiteral,
     degree: usize,
     ntts: Vec<Ntt>,
+    primes: Vec<Prime>,
     fft: Fft,
     data: usize,
     /// `log2(q_0 ... q_l)` by level.
@@ -117,8 +119,10 @@ impl Params {
         let ntts = ntts.collect::<Result<Vec<Ntt>>>()?;
         let digest = digest(literal, data.len(), &ntts);
         let literal = literal.clone();
+        let primes = ntts.iter().map(|n| Ok(Prime::new(n.modulus())?)).collect::<Result<Vec<Prime>>>()?;
         let fft = Fft::new(degree / 2)?;
-        let inner = Inner { literal, degree, ntts, fft, data: data.len(), log_q, log_p, digest, pool: Pool::new() };
+        let inner =
+            Inner { literal, degree, ntts, primes, fft, data: data.len(), log_q, log_p, digest, pool: Pool::new() };
         Ok(Self(Arc::new(inner)))
     }
 
@@ -166,6 +170,11 @@ impl Params {
     /// If there is no such prime.
     pub fn ntt(&self, i: usize) -> &Ntt {
         &self.0.ntts[i]
+    }
+
+    /// The residue kernels of prime `i`.
+    pub(crate) fn prime(&self, i: usize) -> &Prime {
+        &self.0.primes[i]
     }
 
     /// The transform between slots and coefficients.

@@ -123,3 +123,33 @@ impl Poly {
         }
     }
 }
+
+/// A limb of scratch space for secrets: from the pool, wiped before it goes back.
+pub(crate) struct SecretLimb(Pooled);
+
+impl SecretLimb {
+    /// With whatever its last user left.
+    pub(crate) fn take(params: &Params) -> Self {
+        Self(params.pool().take(params.degree()))
+    }
+}
+
+impl Deref for SecretLimb {
+    type Target = [u64];
+
+    fn deref(&self) -> &[u64] {
+        &self.0
+    }
+}
+
+impl DerefMut for SecretLimb {
+    fn deref_mut(&mut self) -> &mut [u64] {
+        &mut self.0
+    }
+}
+
+impl Drop for SecretLimb {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}

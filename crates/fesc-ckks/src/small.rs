@@ -37,25 +37,14 @@ impl Small {
         Self(out)
     }
 
-    /// Residues modulo prime `i`, transformed. All coefficients are far below every prime.
+    /// Residues modulo prime `i`, transformed.
     pub(crate) fn lift(&self, params: &Params, i: usize, limb: &mut [u64]) {
-        let modulus = params.modulus(i);
-        for (o, &x) in limb.iter_mut().zip(&self.0) {
-            *o = modulus.from_small_signed(x);
-        }
+        params.prime(i).reduce_signed(&self.0, limb);
         params.ntt(i).forward(limb);
     }
 
     #[cfg(test)]
     pub(crate) fn coefficients(&self) -> &[i64] {
         &self.0
-    }
-}
-
-/// `a += b` modulo prime `i`.
-pub(crate) fn add_assign(params: &Params, i: usize, a: &mut [u64], b: &[u64]) {
-    let modulus = params.modulus(i);
-    for (x, &y) in a.iter_mut().zip(b) {
-        *x = modulus.add(*x, y);
     }
 }

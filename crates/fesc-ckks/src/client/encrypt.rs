@@ -4,12 +4,11 @@
 //! transforms, products and expansions, and `N` Gaussian samples.
 
 use fesc_ring::Prg;
-use zeroize::Zeroizing;
 
 use super::SecretKey;
-use crate::poly::Poly;
+use crate::poly::{Poly, SecretLimb};
 use crate::seed::{self, Label, Seed};
-use crate::small::{Small, add_assign};
+use crate::small::Small;
 use crate::{Plaintext, Result, Upload};
 
 /// Encrypts by the secret key.
@@ -35,23 +34,19 @@ impl<'a> SecretEncryptor<'a> {
         let mut c0 = Poly::scratch(params, message.level + 1);
         let seeds = seed::limb_seeds(&mut seed::stream(params, Label::Upload, seed), c0.len());
         c0.for_each_limb(|i, limb| {
-            minus_a_s(self.secret, i, seeds[i], limb);
-            let mut noise = Zeroizing::new(vec![0; limb.len()]);
-            error.lift(params, i, &mut noise);
-            add_assign(params, i, limb, &noise);
-            add_assign(params, i, limb, message.poly.limb(i));
+            mask_limb(self.secret, i, seeds[i], &error, limb);
+            params.prime(i).add_assign(limb, message.poly.limb(i));
         });
         Ok(Upload { params: params.clone(), level: message.level, scale: message.scale, seed, c0 })
     }
 }
 
-/// `limb = -a s` modulo prime `i`, with `a` from its seed.
-pub(super) fn minus_a_s(secret: &SecretKey, i: usize, seed: Seed, limb: &mut [u64]) {
+/// `limb = e - a s` modulo prime `i`, with `a` from its seed.
+pub(super) fn mask_limb(secret: &SecretKey, i: usize, seed: Seed, error: &Small, limb: &mut [u64]) {
     let params = &secret.params;
-    seed::expand_limb(params, i, seed, limb);
-    params.ntt(i).mul_assign(limb, secret.poly.limb(i));
-    let modulus = params.modulus(i);
-    for x in limb {
-        *x = modulus.neg(*x);
-    }
+    error.lift(params, i, limb);
+    let mut product = SecretLimb::take(params);
+    seed::expand_limb(params, i, seed, &mut product);
+    params.ntt(i).mul_assign(&mut product, secret.poly.limb(i));
+    params.prime(i).sub_assign(limb, &product);
 }

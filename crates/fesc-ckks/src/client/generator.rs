@@ -6,10 +6,11 @@
 use fesc_ring::Prg;
 
 use super::SecretKey;
-use crate::poly::Poly;
+use super::encrypt::mask_limb;
+use crate::poly::{Poly, SecretLimb};
 use crate::seed::{self, Label};
 use crate::server::{EvaluationKeyPlan, KeyPurpose, PublicKey, SeededKey};
-use crate::small::{Small, add_assign};
+use crate::small::Small;
 use crate::{CkksError, Result};
 
 /// Makes keys from a secret key.
@@ -30,7 +31,7 @@ impl<'a> KeyGenerator<'a> {
         let error = Small::gaussian(params, prg);
         let mut b = Poly::owned(params, params.levels() + 1);
         let seeds = seed::limb_seeds(&mut seed::stream(params, Label::Public, seed), b.len());
-        b.for_each_limb(|i, limb| self.mask_limb(i, seeds[i], &error, limb));
+        b.for_each_limb(|i, limb| mask_limb(self.secret, i, seeds[i], &error, limb));
         PublicKey::new(params, seed, b)
     }
 
@@ -70,7 +71,7 @@ impl<'a> KeyGenerator<'a> {
             let error = Small::gaussian(params, prg);
             let mut part = Poly::owned(params, params.primes());
             part.for_each_limb(|i, limb| {
-                self.mask_limb(i, seeds[i], &error, limb);
+                mask_limb(self.secret, i, seeds[i], &error, limb);
                 if digit.contains(&i) {
                     self.add_target(i, rotated.as_ref(), limb);
                 }
@@ -80,31 +81,19 @@ impl<'a> KeyGenerator<'a> {
         Ok(SeededKey { params: params.clone(), purpose, seed, b })
     }
 
-    /// `limb = e - a s` modulo prime `i`.
-    fn mask_limb(&self, i: usize, seed: seed::Seed, error: &Small, limb: &mut [u64]) {
-        let params = &self.secret.params;
-        super::encrypt::minus_a_s(self.secret, i, seed, limb);
-        let mut noise = zeroize::Zeroizing::new(vec![0; limb.len()]);
-        error.lift(params, i, &mut noise);
-        add_assign(params, i, limb, &noise);
-    }
-
     /// `limb += P s'` modulo data prime `i`, where `s'` is `rotated`, or `s^2` if there is none.
     fn add_target(&self, i: usize, rotated: Option<&Small>, limb: &mut [u64]) {
         let params = &self.secret.params;
         let modulus = params.modulus(i);
         let p = (params.first_special()..params.primes())
             .fold(1, |p, k| modulus.mul(p, modulus.reduce(params.modulus(k).value())));
-        let factor = modulus.shoup(p);
         let s = self.secret.poly.limb(i);
-        let mut target = zeroize::Zeroizing::new(s.to_vec());
+        let mut target = SecretLimb::take(params);
         match rotated {
             Some(rotated) => rotated.lift(params, i, &mut target),
-            None => params.ntt(i).mul_assign(&mut target, s),
+            None => params.prime(i).mul(s, s, &mut target),
         }
-        for x in target.iter_mut() {
-            *x = modulus.mul_shoup(*x, factor);
-        }
-        add_assign(params, i, limb, &target);
+        params.prime(i).scale_assign(modulus.shoup(p), &mut target);
+        params.prime(i).add_assign(limb, &target);
     }
 }

@@ -61,7 +61,7 @@ fn shares_add_up_to_the_phase() {
     let (masked, share) = c.mask(zero, RingMask::uniform(&p.params, 2, &mut p.prg).unwrap()).unwrap();
     let mut sum = Decryptor::new(&p.secret).decrypt(&masked).unwrap();
     let Share::Residues(server) = &share else { panic!("a uniform mask has a share of residues") };
-    sum.poly.for_each_limb(|i, limb| add_assign(&p.params, i, limb, server.poly.limb(i)));
+    sum.poly.for_each_limb(|i, limb| p.params.prime(i).add_assign(limb, server.poly.limb(i)));
     assert!(sum.coefficients().unwrap().iter().zip(&values).all(|(&g, &v)| close(g, v)));
 }
 

@@ -5,11 +5,10 @@
 //! key of that level, so nothing is computed above it. Cost: `3 (l + 1)` transforms, `2N` Gaussian samples.
 
 use fesc_ring::Prg;
-use zeroize::Zeroizing;
 
-use crate::poly::Poly;
+use crate::poly::{Poly, SecretLimb};
 use crate::seed::{self, Label, Seed};
-use crate::small::{Small, add_assign};
+use crate::small::Small;
 use crate::{Ciphertext, FreshZero, Params, Plaintext, Result};
 
 /// A public key, received from a client.
@@ -41,7 +40,7 @@ impl PublicKey {
     pub fn encrypt(&self, message: &Plaintext, prg: &mut Prg) -> Result<Ciphertext> {
         self.params.check_same(&message.params)?;
         let (mut c0, c1) = self.encrypt_zero(message.level, prg);
-        c0.for_each_limb(|i, limb| add_assign(&self.params, i, limb, message.poly.limb(i)));
+        c0.for_each_limb(|i, limb| self.params.prime(i).add_assign(limb, message.poly.limb(i)));
         Ok(Ciphertext { params: self.params.clone(), level: message.level, scale: message.scale, c0, c1 })
     }
 
@@ -61,7 +60,7 @@ impl PublicKey {
         let errors = [Small::gaussian(params, prg), Small::gaussian(params, prg)];
         let (mut c0, mut c1) = (Poly::scratch(params, level + 1), Poly::scratch(params, level + 1));
         Poly::for_each_limb_of_two(&mut c0, &mut c1, |i, x0, x1| {
-            let mut factor = Zeroizing::new(vec![0; x0.len()]);
+            let mut factor = SecretLimb::take(params);
             u.lift(params, i, &mut factor);
             errors[0].lift(params, i, x0);
             errors[1].lift(params, i, x1);
