@@ -40,7 +40,7 @@ unsafe impl<T: Pod + Sync> Sync for Aligned<T> {}
 /// If the size is above `isize::MAX` bytes.
 fn layout<T>(len: usize) -> Layout {
     const { assert!(align_of::<T>() <= LINE) };
-    let bytes = len.checked_mul(size_of::<T>()).unwrap_or(usize::MAX);
+    let bytes = len.saturating_mul(size_of::<T>());
     let align = if bytes >= HUGE_FROM { HUGE_PAGE } else { LINE };
     match Layout::from_size_align(bytes, align) {
         Ok(layout) => layout,

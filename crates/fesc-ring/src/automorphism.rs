@@ -73,8 +73,8 @@ pub struct Table {
     first: Vec<u32>,
     /// `orders[t][r]`: where in its block slot `r` comes from when slot 0 comes from place `t`.
     orders: [[u64; BLOCK]; BLOCK],
-    /// Slots of a block: [`BLOCK`], or all of a smaller polynomial.
-    block: usize,
+    /// Log2 of the slots of a block: of [`BLOCK`], or of a smaller degree.
+    shift: u32,
     best: Path,
 }
 
@@ -102,7 +102,7 @@ impl Table {
             }
         }
         let best = Path::available().last().unwrap_or(Path::Portable);
-        Ok(Self { element: g as u64, first, orders, block, best })
+        Ok(Self { element: g as u64, first, orders, shift: inner, best })
     }
 
     /// The exponent `g`, below `2N`.
@@ -112,7 +112,7 @@ impl Table {
 
     /// The degree `N`.
     pub fn degree(&self) -> usize {
-        self.first.len() * self.block
+        self.first.len() << self.shift
     }
 
     /// Where slot `i` comes from.
@@ -121,8 +121,8 @@ impl Table {
     /// If `i` is not below the degree.
     #[inline(always)]
     pub fn source(&self, i: usize) -> usize {
-        let first = self.first[i / self.block] as usize;
-        first / self.block * self.block + self.orders[first % self.block][i % self.block] as usize
+        let (first, mask) = (self.first[i >> self.shift] as usize, (1 << self.shift) - 1);
+        (first & !mask) + self.orders[first & mask & 7][i & mask & 7] as usize
     }
 
     /// `out = input` under the map, on the best path.
@@ -141,7 +141,7 @@ impl Table {
         assert_eq!(input.len(), self.degree(), "a permuted polynomial must have as many slots as its table");
         assert_eq!(out.len(), self.degree(), "a permuted polynomial must have as many slots as its table");
         #[cfg(target_arch = "x86_64")]
-        if path.min(self.best) == Path::Avx512 && self.block == BLOCK {
+        if path.min(self.best) == Path::Avx512 && 1 << self.shift == BLOCK {
             // SAFETY: the processor has the path, the lengths are the degree, blocks are of eight.
             return unsafe { self.avx512(input, out) };
         }
@@ -172,7 +172,7 @@ impl Table {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(crate) unsafe fn block_source(&self, i: usize) -> (usize, __m512i) {
-        debug_assert!(self.block == BLOCK && i < self.degree());
+        debug_assert!(1 << self.shift == BLOCK && i < self.degree());
         // SAFETY: `first` has one entry per block, `orders` eight rows of eight words.
         unsafe {
             let first = *self.first.get_unchecked(i / BLOCK) as usize;

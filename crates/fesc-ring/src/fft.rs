@@ -23,11 +23,13 @@ mod kernel;
 mod roots;
 #[cfg(test)]
 mod tests;
+mod vector;
 
 use crate::aligned::Aligned;
 use crate::cpu::{self, Path};
-use kernel::{LANES, Stage, pass};
+use kernel::{ROW, Stage, pass};
 use roots::Roots;
+use vector::Vector;
 
 /// Most slots: those of degree 65536.
 pub const MAX_SLOTS: usize = 1 << 15;
@@ -66,7 +68,7 @@ impl Fft {
             // The child j of node j has X^(n / (2 nodes)) = exp(2 pi i 5^j / (8 nodes)); its own child half the angle.
             let kinds =
                 if radix == 2 { vec![order / 8 / nodes] } else { [2, 1, 3].map(|k| k * order / 16 / nodes).to_vec() };
-            let row = nodes.max(LANES);
+            let row = nodes.max(ROW);
             let mut twiddles = Aligned::zeroed(2 * kinds.len() * row);
             for (step, both) in kinds.into_iter().zip(twiddles.chunks_exact_mut(2 * row)) {
                 let (re, im) = both.split_at_mut(row);
@@ -134,20 +136,30 @@ impl Fft {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
             Path::Avx2 => unsafe { passes_avx2::<FORWARD>(&self.stages, re, im, scratch) },
-            _ => passes::<FORWARD>(&self.stages, re, im, scratch),
+            // SAFETY: every processor has plain numbers.
+            _ => unsafe { passes::<f64, FORWARD>(&self.stages, re, im, scratch) },
         }
     }
 }
 
 /// All passes, to and fro between the data and the scratch space; at the end the result is in the data, and scaled if backward.
+///
+/// # Safety
+/// As for [`Vector`].
 #[inline(always)]
-fn passes<const FORWARD: bool>(stages: &[Stage], re: &mut [f64], im: &mut [f64], scratch: &mut [f64]) {
+unsafe fn passes<V: Vector, const FORWARD: bool>(
+    stages: &[Stage],
+    re: &mut [f64],
+    im: &mut [f64],
+    scratch: &mut [f64],
+) {
     let slots = re.len();
     let (mut other_re, mut other_im) = scratch.split_at_mut(slots);
     let (mut this_re, mut this_im) = (re, im);
     for k in 0..stages.len() {
         let stage = if FORWARD { &stages[k] } else { &stages[stages.len() - 1 - k] };
-        pass::<FORWARD>(stage, (&*this_re, &*this_im), (&mut *other_re, &mut *other_im));
+        // SAFETY: the caller's promise.
+        unsafe { pass::<V, FORWARD>(stage, (&*this_re, &*this_im), (&mut *other_re, &mut *other_im)) };
         std::mem::swap(&mut this_re, &mut other_re);
         std::mem::swap(&mut this_im, &mut other_im);
     }
@@ -158,24 +170,31 @@ fn passes<const FORWARD: bool>(stages: &[Stage], re: &mut [f64], im: &mut [f64],
         other_re.iter_mut().zip(&*this_re).for_each(|(o, &x)| *o = x * scale);
         other_im.iter_mut().zip(&*this_im).for_each(|(o, &x)| *o = x * scale);
     } else if !FORWARD {
-        this_re.iter_mut().chain(this_im).for_each(|x| *x *= scale);
+        this_re.iter_mut().for_each(|x| *x *= scale);
+        this_im.iter_mut().for_each(|x| *x *= scale);
     }
 }
 
+/// # Safety
+/// The processor must have AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn passes_avx2<const FORWARD: bool>(stages: &[Stage], re: &mut [f64], im: &mut [f64], scratch: &mut [f64]) {
-    passes::<FORWARD>(stages, re, im, scratch);
+unsafe fn passes_avx2<const FORWARD: bool>(stages: &[Stage], re: &mut [f64], im: &mut [f64], scratch: &mut [f64]) {
+    // SAFETY: the processor has the registers.
+    unsafe { passes::<std::arch::x86_64::__m256d, FORWARD>(stages, re, im, scratch) };
 }
 
+/// # Safety
+/// The processor must have AVX-512 F.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn passes_avx512<const FORWARD: bool>(stages: &[Stage], re: &mut [f64], im: &mut [f64], scratch: &mut [f64]) {
-    passes::<FORWARD>(stages, re, im, scratch);
+#[target_feature(enable = "avx512f")]
+unsafe fn passes_avx512<const FORWARD: bool>(stages: &[Stage], re: &mut [f64], im: &mut [f64], scratch: &mut [f64]) {
+    // SAFETY: the processor has the registers.
+    unsafe { passes::<std::arch::x86_64::__m512d, FORWARD>(stages, re, im, scratch) };
 }
 
-/// `out = round(values * factor)`, halves to even, on the best path; gives the largest `|values * factor|`. Values must be finite. What does not
-/// fit is saturated, and shows in the result.
+/// `out = round(values * factor)`, halves to even, on the best path; gives the largest `|values * factor|`. What does not fit is
+/// saturated, and shows in the result; so does a value that is not a number.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -192,7 +211,7 @@ pub fn scale_and_round_with(path: Path, values: &[f64], factor: f64, out: &mut [
     match path.min(Path::available().last().unwrap_or(Path::Portable)) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has the path.
-        Path::Avx512 => unsafe { round_avx512(values, factor, out) },
+        Path::Avx512 => unsafe { kernel::round_avx512(values, factor, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Path::Avx2 => unsafe { round_avx2(values, factor, out) },
@@ -203,11 +222,5 @@ pub fn scale_and_round_with(path: Path, values: &[f64], factor: f64, out: &mut [
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn round_avx2(values: &[f64], factor: f64, out: &mut [i64]) -> f64 {
-    kernel::round(values, factor, out)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn round_avx512(values: &[f64], factor: f64, out: &mut [i64]) -> f64 {
     kernel::round(values, factor, out)
 }

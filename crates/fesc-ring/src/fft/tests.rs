@@ -123,6 +123,11 @@ fn rounding_is_to_nearest_even_and_reports_the_largest() {
         let mut out = [0; 4];
         assert_eq!(scale_and_round_with(path, &values[..4], 1.0, &mut out), 2.5, "{path:?}");
         assert_eq!(out, [0, 2, 0, -2], "{path:?}");
+        let mut out = [1; 9];
+        assert!(
+            scale_and_round_with(path, &[0.0, 1.0, f64::NAN, 0.0, 1e300, 0.0, 0.0, 0.0, 2.0], 1.0, &mut out).is_nan()
+        );
+        assert_eq!((out[2], out[8]), (0, 2), "{path:?}");
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! Cost of two sums over `D` digits, for eight elements: `4 D` multiply-adds at two per cycle and `3 D` loads, so `2 D` cycles
 //! while everything is in the second-level cache. Keys never are: `128 D` bytes of key for eight elements come from memory, and that
-//! is the limit (about `10 D` ns on one core at 12 GB/s). The reduction is 10 multiply-adds for both.
+//! is the limit (about `10 D` ns at the 12.7 GB/s that one core reads). The reduction is 10 multiply-adds for both.
 //!
 //! Bounds: [`Prime::depth`](Prime) products fit one sum (12 at `2^50`); longer ones are taken in parts that add to the output.
 
@@ -16,6 +16,11 @@ use crate::automorphism::Table;
 use crate::cpu::{self, Path};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
+
+/// Words by which second factors are asked for ahead of their use. The streams of a key are more than the processor's own prefetching keeps
+/// up with: 12.7 instead of 10.6 GB/s, where a plain read has 13.2.
+#[cfg(target_arch = "x86_64")]
+const AHEAD: usize = 96;
 
 /// How a sum reads its first factors and writes its result.
 #[derive(Debug, Clone, Copy, Default)]
@@ -186,7 +191,10 @@ unsafe fn step<const O: usize, const ORDERED: bool, const W: usize>(
                 let x = load(a, at);
                 let x = if ORDERED { _mm512_permutexvar_epi64(order, x) } else { x };
                 for (sums, b) in sums.iter_mut().zip(b) {
-                    sums[w] = sums[w].add_product(x, load(b.get_unchecked(d), i + 8 * w));
+                    let b = b.get_unchecked(d);
+                    // A hint, which may lie behind the end.
+                    _mm_prefetch::<_MM_HINT_T0>(b.as_ptr().wrapping_add(i + 8 * w + AHEAD).cast());
+                    sums[w] = sums[w].add_product(x, load(b, i + 8 * w));
                 }
             }
         }
