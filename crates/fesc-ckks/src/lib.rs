@@ -25,6 +25,8 @@ mod ciphertext;
 pub mod client;
 mod encoder;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod mask;
 pub mod params;
 mod plaintext;
