@@ -9,13 +9,13 @@
 //! And only where the bytes are fewer than those of [`super::plan`]: `U + D` of [`coefficients::Layout`]
 //! for each batch place and direction, with the frames. Which operand is the vectors is decided by bytes and work together.
 //!
-//! | base size | bytes per result, both directions | slots |
+//! | base size | bytes per result, both directions | slots, at most |
 //! |---|---|---|
-//! | M X, vectors X | 25.5 | 148 |
-//! | S, vectors B | 25.8 | 360 |
-//! | B^T V, vectors V | 26.4 | 105 |
-//! | C H, vectors H | 26.4 | 105 |
-//! | recurrence | 27.0 | 62 |
+//! | M X, vectors X | 25.5 | 156 |
+//! | S, vectors B | 25.8 | 378 |
+//! | B^T V, vectors V | 26.4 | 110 |
+//! | C H, vectors H | 26.4 | 110 |
+//! | recurrence | 27.0 | 66 |
 //!
 //! The uploads of all products are drawn first. Then both parties, in lock-step: send the uploads of a group of batch places, answer the peer's, open.
 

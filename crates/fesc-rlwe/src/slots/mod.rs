@@ -4,8 +4,8 @@
 //! vectors of its own, adds up as many products as it likes, and answers. Both end with shares modulo `2^48` of every slot of the sum.
 //!
 //! # Scheme
-//! `R = Z[X] / (X^N + 1)`, `N = 16384`. Plaintext modulus `t = t1 t2 t3` (47 bits each), `P = P' D` with `P'` of 50 bits and `D` of three primes of 48 bits,
-//! ciphertext modulus `q = t P`, `q' = t P'`; all seven primes are 1 modulo `2N`. The message is scaled by `P` *exactly*:
+//! `R = Z[X] / (X^N + 1)`, `N = 16384`. Plaintext modulus `t = t1 t2 t3` (48 bits each), `P = P' D` with `P'` of two primes of 29 bits and `D` of three of 49,
+//! ciphertext modulus `q = t P`, `q' = t P'`; all eight primes are 1 modulo `2N`. The message is scaled by `P` *exactly*:
 //!
 //! ```text
 //! upload       (b, a):   a uniform from a seed,   b = -a s + e + P m
@@ -29,22 +29,23 @@
 //! uniform ones of `t / sqrt 12`), one in `w` non-zero. With `sigma = 3.2`:
 //!
 //! ```text
-//! modulo q     sqrt( K N/w (t/2)^2 sigma^2  +  sigma^2 (4N/3 + 1) )       2^(141 + 13.2) at K = 2048, w = 1;  P = 2^194
+//! modulo q     sqrt( K N/w (t/2)^2 sigma^2  +  sigma^2 (4N/3 + 1) )       2^(144 + 13.2) at K = 2048, w = 1;  P = 2^205
 //! modulo q'    sqrt( (noise / D)^2  +  (1 + 2N/3) / 12 )                  2^10.2 there;  2^5.6 at K = 128, w = 64
 //! ```
 //!
 //! The response is blinded *before* the switch, so that its noise is divided by `D` too. For one product, or sums with long runs, about as much as the rounding is left.
 //! Failures, per response:
-//! - *noise*: a coefficient of the two floors is off by one with probability `|noise| / P'`, and then every slot of the response is wrong. Per coefficient
-//!   `0.8 * 2^10.2 / 2^50 = 2^-40` (`K = 2048`, `w = 1`) or `2^-44.8` (`K = 128`, `w = 64`); per response `2^-26` or `2^-30.8`.
-//! - *lift*: a slot is wrong with probability `|m| / t`: at most `K 2^(94 - 141)`, `2^-40` for the worst 128 products, and `2^-45` on average for uniform 48-bit operands
-//!   (deviation of `m`: `sqrt(K) 2^94 / 3`); per response `2^-31` on average.
+//! - *noise*: a coefficient of the two floors is off by one with probability `|noise| / P'`, and then every slot of the response is wrong. Per response
+//!   `2^-39` (one product), `2^-38.8` (`K = 128`, `w = 64`) or `2^-34` (`K = 2048`, `w = 1`).
+//! - *lift*: a slot is wrong with probability `|m| / t`: at most `K 2^(94 - 144)`, `2^-43` for the worst 128 products, and `2^-51.9 sqrt(K)` on average for uniform 48-bit operands
+//!   (deviation of `m`: `sqrt(K) 2^94 / 3`); per response `2^-37.9 sqrt(K)` on average.
 //!
-//! [`SlotParams::failure`] computes both. `measured_noise_is_the_formula` measures the deviations. All 31,641 responses of an inference at the base size (12 layers,
-//! 2,048 tokens) together: `2^-16.0` noise, `2^-18.4` lift (`an_inference_at_the_base_size_fails_rarely`). Three bits less of `D` would make it `2^-13.5`.
+//! [`SlotParams::failure`] computes both, [`crate::products::failures`] adds them up over the plan of a bundle. `measured_noise_is_the_formula` measures the deviations.
+//! The primes are the smallest at which a whole inference at the base size (12 layers, 2,048 tokens) stays below `2^-22`: `failures_of_an_inference_as_it_is_planned`
+//! of `fesc-infer`, over every correlation that a run asks for, with smaller sets as its control.
 //!
 //! # Views
-//! *Evaluator corrupt.* It sees `(a, b)` and the public key: RLWE samples under `s`, at `log2 q = 335` of the 430 bits that `N = 16384` carries. Every encryption has its own seed
+//! *Evaluator corrupt.* It sees `(a, b)` and the public key: RLWE samples under `s`, at `log2 q = 349` of the 430 bits that `N = 16384` carries. Every encryption has its own seed
 //! and noise. *Key holder corrupt.* `d0'` is the expansion of a fresh seed, independent of everything; `d1` is a rounding of `c1 + pk1 r + e1`, one RLWE sample under the fresh
 //! `r` (the second, `pk0 r`, is only in `d0`, which `R` replaces), so it is uniform; its phase is uniform modulo `q'`, noise and all, because `R` is. No flooding is needed. This needs an
 //! honest `pk1`; it comes from a seed. What the key holder may not see is a [`Sum`]: no function turns one into bytes but [`Evaluator::respond`].
@@ -54,7 +55,7 @@
 //! Not guaranteed: anything against a party that leaves the protocol (a key holder may encrypt what it likes; a wrong response is a wrong share).
 //!
 //! # Cost
-//! Upload 41.9 bytes per slot, response 23.9 (plus 16 for a seed). Processor time of one core of a Xeon (family 6, model 207, AVX-512 IFMA) that shared its caches and its memory with
+//! Upload 43.6 bytes per slot, response 25.3 (plus 16 for a seed). Processor time of one core of a Xeon (family 6, model 207, AVX-512 IFMA) that shared its caches and its memory with
 //! other work (`cargo run --release -p fesc-rlwe --example slots_speed`):
 //!
 //! | step | ms |

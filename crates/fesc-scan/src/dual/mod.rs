@@ -112,7 +112,7 @@ impl Dual {
         let times_delta = |f: &&Factor| matches!(f.to, Target::Left { .. } | Target::Column { .. });
         let scaled = heads * factors.iter().flatten().filter(times_delta).count();
         let ring = scale::RING;
-        let wiring = Wiring::new(ring, &dims, &segment, &levels, scaled);
+        let wiring = Wiring::new(s, &dims, &segment, &levels, scaled);
         let (chunk, document) = (forms.chunk.clone(), forms.document.clone());
         Ok(Self { dims, ring, scales: *s, chunk, document, segment, levels, factors, wiring })
     }

@@ -1,7 +1,8 @@
 //! The bundle of one segment: which tensors are opened, and which products they serve.
 //!
 //! Every tensor is opened once under a mask of its own. Axes of size 1 are left out, so that the bundle stays within the limits of
-//! `fesc-mpc` at every shape. The five sums (S, Y, states, H, C H) are asked for as rounded products. k: chunks, g: groups, r: heads of a group, i, j: tokens of a chunk, n: states, p: channels of a head.
+//! `fesc-mpc` at every shape. The five sums (S, Y, states, H, C H) are
+//! asked for as rounded products where they are truncated by [`VANISH`] bits or more next. k: chunks, g: groups, r: heads of a group, i, j: tokens of a chunk, n: states, p: channels of a head.
 //!
 //! | product | operands | result |
 //! |---|---|---|
@@ -16,8 +17,8 @@
 //! | C H | C, H `[k,n,g,r,p]` | `[k,i,g,r,p]` |
 //! | row o C H | row `[k,i,g,r]`, C H | `[k,i,g,r,p]` |
 
+use fesc_model::outline::{Scales, scale};
 use fesc_mpc::correlation::{Bundle, Product, Tensor};
-use fesc_ring::Ring;
 
 use super::segment::Segment;
 use super::tree::Level;
@@ -42,6 +43,33 @@ impl Dims {
 
     pub(super) fn width(&self) -> usize {
         self.groups * self.state
+    }
+}
+
+/// Truncated by so many bits, a product need not be exact: 16 units of its last place are a sixteenth of an ulp.
+pub(super) const VANISH: u32 = 8;
+
+/// By how many bits each sum is truncated next.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shifts {
+    pub(super) scores: u32,
+    pub(super) output: u32,
+    pub(super) states: u32,
+    pub(super) chain: u32,
+    pub(super) contract: u32,
+}
+
+impl Shifts {
+    /// As the schedule has them.
+    pub(super) fn new(s: &Scales) -> Self {
+        let sum = s.mixed + s.x;
+        Self {
+            scores: (2 * s.bc).saturating_sub(s.score),
+            output: sum.saturating_sub(s.scanned),
+            states: (s.bc + s.weighted).saturating_sub(s.state),
+            chain: s.exp,
+            contract: (s.bc + s.state + s.exp).saturating_sub(sum),
+        }
     }
 }
 
@@ -141,9 +169,10 @@ impl Builder {
         self.result(Product::new(left, right, Tensor::new(&out.concat())))
     }
 
-    /// A matrix product. The scan truncates it next, so its correlation may be off by a few units of the last place.
-    fn matrix(&mut self, left: usize, right: usize, out: &[&[u8]]) -> usize {
-        self.result(Product::new(left, right, Tensor::new(&out.concat())).rounded())
+    /// A product that is truncated by `shift` bits next: its correlation may be off by a few units of the last place if that is enough.
+    fn sum(&mut self, left: usize, right: usize, out: &[&[u8]], shift: u32) -> usize {
+        let product = Product::new(left, right, Tensor::new(&out.concat()));
+        self.result(if shift < VANISH { product } else { product.rounded() })
     }
 
     fn result(&mut self, product: Product) -> usize {
@@ -164,7 +193,8 @@ struct Axes {
 
 impl Wiring {
     /// `factors` is the number of exps that are multiplied by Delta, all chunks and heads.
-    pub(super) fn new(ring: Ring, dims: &Dims, segment: &Segment, levels: &[Level], factors: usize) -> Self {
+    pub(super) fn new(scales: &Scales, dims: &Dims, segment: &Segment, levels: &[Level], factors: usize) -> Self {
+        let (ring, shifts) = (scale::RING, Shifts::new(scales));
         let mut b = Builder { bundle: Bundle { ring, sizes: vec![], masks: vec![], products: vec![] } };
         let axes = Axes {
             g: b.axis(dims.groups),
@@ -174,7 +204,7 @@ impl Wiring {
             n: b.fixed(dims.state),
             p: b.axis(dims.head_dim),
         };
-        let chunks = wires(&mut b, &axes, segment);
+        let chunks = wires(&mut b, &axes, segment, &shifts);
         let factors = (factors > 0).then(|| {
             let e = b.fixed(factors);
             pair(&mut b, &[&e], &[&e], &[&e])
@@ -191,7 +221,7 @@ impl Wiring {
             let Axes { g, r, n, p, .. } = &axes;
             let (o, s) = (b.fixed(segment.states()), b.fixed(segment.states()));
             let (left, right) = (b.lower(&[g, r, &o, &s]), b.mask(&[&s, n, g, r, p]));
-            Pair { left, right, product: b.matrix(left, right, &[&o, n, g, r, p]) }
+            Pair { left, right, product: b.sum(left, right, &[&o, n, g, r, p], shifts.chain) }
         });
         Self { bundle: b.bundle, chunks, factors, levels, chain }
     }
@@ -202,7 +232,7 @@ fn pair(b: &mut Builder, left: &[&[u8]], right: &[&[u8]], out: &[&[u8]]) -> Pair
     Pair { left, right, product: b.product(left, right, out) }
 }
 
-fn wires(builder: &mut Builder, axes: &Axes, segment: &Segment) -> Wires {
+fn wires(builder: &mut Builder, axes: &Axes, segment: &Segment, shifts: &Shifts) -> Wires {
     let Axes { g, r, i, j, n, p } = axes;
     let k = &builder.axis(segment.chunks);
     let (b, c) = (builder.mask(&[k, j, g, n]), builder.mask(&[k, i, g, n]));
@@ -210,19 +240,19 @@ fn wires(builder: &mut Builder, axes: &Axes, segment: &Segment) -> Wires {
     let score = builder.lower(&[k, g, i, j]);
     let lower = builder.lower(&[k, g, r, i, j]);
     let mixed = builder.lower(&[k, g, r, i, j]);
-    let scores = builder.matrix(c, b, &[k, g, i, j]);
+    let scores = builder.sum(c, b, &[k, g, i, j], shifts.scores);
     let weights = Tensor::lower(&[k, g, r, i, j].map(Vec::as_slice).concat());
     let mix = builder.result(Product::new(score, lower, weights));
-    let output = builder.matrix(mixed, x, &[k, i, g, r, p]);
+    let output = builder.sum(mixed, x, &[k, i, g, r, p], shifts.output);
     let kept = (segment.kept_chunks() > 0).then(|| {
         let (column, weighted) = (builder.mask(&[k, j, g, r]), builder.mask(&[k, j, g, r, p]));
         let push = builder.product(column, x, &[k, j, g, r, p]);
-        Kept { column, weighted, push, states: builder.matrix(b, weighted, &[k, n, g, r, p]) }
+        Kept { column, weighted, push, states: builder.sum(b, weighted, &[k, n, g, r, p], shifts.states) }
     });
     let entered = (segment.entered_chunks() > 0).then(|| {
         let (state, row) = (builder.mask(&[k, n, g, r, p]), builder.mask(&[k, i, g, r]));
         let carried = builder.mask(&[k, i, g, r, p]);
-        let contract = builder.matrix(c, state, &[k, i, g, r, p]);
+        let contract = builder.sum(c, state, &[k, i, g, r, p], shifts.contract);
         Entered { state, row, carried, contract, decay: builder.product(row, carried, &[k, i, g, r, p]) }
     });
     Wires { b, c, x, score, lower, mixed, scores, mix, output, kept, entered }
@@ -235,19 +265,63 @@ mod tests {
     use crate::dual::tree::levels;
     use fesc_mpc::Request;
 
+    fn scales() -> Scales {
+        Scales {
+            norm: 12,
+            gate_weight: 12,
+            conv_weight: 12,
+            conv_tap: 10,
+            step_weight: 12,
+            x: 16,
+            bc: 14,
+            exp: 20,
+            score: 16,
+            mixed: 20,
+            column: 20,
+            weighted: 20,
+            state: 12,
+            scanned: 16,
+            gated: 16,
+            out_weight: 12,
+        }
+    }
+
     /// Every bundle is one that `fesc-mpc` takes, also at odd shapes and at the largest.
     #[test]
     fn bundles_are_valid() {
-        let ring = Ring::new(48).unwrap();
         for (groups, per_group, head_dim, state) in [(1, 24, 64, 128), (2, 3, 5, 7), (1, 1, 1, 1), (8, 4, 64, 128)] {
             let dims = Dims { groups, per_group, head_dim, state };
             for (tokens, chunk) in [(1, 128), (2, 128), (127, 128), (128, 128), (129, 128), (2048, 128), (2048, 256)] {
                 for (carry_in, carry_out) in [(false, false), (true, false), (false, true), (true, true)] {
                     let segment = Segment::new(tokens, chunk, carry_in, carry_out);
-                    let wiring = Wiring::new(ring, &dims, &segment, &levels(segment.q), 5);
+                    let wiring = Wiring::new(&scales(), &dims, &segment, &levels(segment.q), 5);
                     Request::Bundle(wiring.bundle).validate().unwrap();
                 }
             }
+        }
+    }
+
+    /// The five sums are rounded, nothing else is, and a sum that keeps its last places is exact.
+    #[test]
+    fn only_what_is_truncated_next_may_be_inexact() {
+        let dims = Dims { groups: 1, per_group: 24, head_dim: 64, state: 128 };
+        let segment = Segment::new(2048, 128, true, true);
+        let rounded = |scales: &Scales| {
+            let wiring = Wiring::new(scales, &dims, &segment, &levels(segment.q), 5);
+            let products = wiring.bundle.products.iter().enumerate();
+            let found: Vec<usize> = products.filter(|(_, p)| !p.exact).map(|(i, _)| i).collect();
+            let (c, chain) = (wiring.chunks, wiring.chain.unwrap());
+            let mut sums =
+                [c.scores, c.output, c.kept.unwrap().states, c.entered.unwrap().contract, chain.product].to_vec();
+            sums.sort_unstable();
+            (found, sums, c.entered.unwrap().contract)
+        };
+        let (found, sums, _) = rounded(&scales());
+        assert_eq!(found, sums);
+        // C H leaves at mixed + x - exp bits: here 7 less than it comes with, then 8.
+        for (state, expected) in [(9, 4), (10, 5)] {
+            let (found, _, contract) = rounded(&Scales { state, ..scales() });
+            assert_eq!((found.len(), found.contains(&contract)), (expected, expected == 5), "{state}");
         }
     }
 }
