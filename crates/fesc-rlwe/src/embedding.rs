@@ -25,6 +25,10 @@
 //! recognises the row. *Client corrupt.* It sees RLWE samples under `S`.
 //! Tests: `a_row_without_its_mask_is_recognised`, `a_mask_on_the_message_alone_is_not_enough`, `one_r_for_two_tokens_names_the_pair`.
 //!
+//! # Where rows are
+//! Neither side keeps rows here: [`Owner::rows`] makes them part by part, [`Table::query`] takes the one it needs. A table of a large
+//! vocabulary may so stay in a file.
+//!
 //! # Cost
 //! Setup `(V d + N) l` bits, once per model; per token `(N + d) l` bits, half a round. Client: two ring products of 5 transforms together.
 //! Server: one of 4.
@@ -64,7 +68,7 @@ fn add_noise(params: &Params, out: &mut [u64], prg: &mut Prg) {
     }
 }
 
-/// What the client downloads.
+/// What the client downloads, but for the rows.
 pub struct Table {
     params: Params,
     seed: Seed,
@@ -73,7 +77,6 @@ pub struct Table {
     common: PreparedFull,
     key: Vec<u64>,
     prepared_key: PreparedFull,
-    rows: Vec<u64>,
 }
 
 /// What the client sends for one token. Every element is masked.
@@ -85,23 +88,21 @@ pub struct Query {
 }
 
 impl Table {
-    /// A table as received: the key `B` (N elements) and the rows (d each).
+    /// A table as received: the key `B` (N elements), for rows of `width`.
     ///
     /// # Errors
     /// If sizes do not fit together.
-    pub fn new(params: Params, seed: Seed, width: usize, mut key: Vec<u64>, mut rows: Vec<u64>) -> Result<Self> {
+    pub fn new(params: Params, seed: Seed, width: usize, mut key: Vec<u64>) -> Result<Self> {
         let degree = params.degree();
         if width == 0 || width > degree {
             return Err(RlweError::Width { width, degree });
         }
         length("the table's key", degree, key.len())?;
-        length("the table's rows", rows.len() / width * width, rows.len())?;
         params.ring().reduce_assign(&mut key);
-        params.ring().reduce_assign(&mut rows);
         let polys = PolyRing::new(params.ring(), degree, 1)?;
         let common = polys.prepare_full(&common(&params, &seed))?;
         let prepared_key = polys.prepare_full(&key)?;
-        Ok(Self { params, seed, width, polys, common, key, prepared_key, rows })
+        Ok(Self { params, seed, width, polys, common, key, prepared_key })
     }
 
     /// Where its public polynomials come from.
@@ -114,34 +115,22 @@ impl Table {
         &self.key
     }
 
-    /// All rows.
-    pub fn rows(&self) -> &[u64] {
-        &self.rows
-    }
-
-    /// Rows in the table.
-    pub fn vocabulary(&self) -> usize {
-        self.rows.len() / self.width
-    }
-
-    /// The query for a token, and the client's share of its row.
+    /// The query for token `id`, whose encrypted row is `row`, and the client's share of the row.
     ///
     /// # Errors
-    /// If there is no such row.
-    pub fn query(&self, id: usize, prg: &mut Prg) -> Result<(Query, Vec<u64>)> {
+    /// If the row does not have the table's width.
+    pub fn query(&self, id: usize, row: &[u64], prg: &mut Prg) -> Result<(Query, Vec<u64>)> {
         let ring = self.params.ring();
         let mut rho = prg.ring_vec(ring, self.width);
-        let query = self.query_with(id, &rho, prg)?;
+        let query = self.query_with(id, row, &rho, prg)?;
         rho.iter_mut().for_each(|r| *r = ring.neg(*r));
         Ok((query, rho))
     }
 
     /// [`Self::query`] with a given mask; tests give a bad one.
-    fn query_with(&self, id: usize, rho: &[u64], prg: &mut Prg) -> Result<Query> {
-        let (ring, degree, vocabulary) = (self.params.ring(), self.params.degree(), self.vocabulary());
-        if id >= vocabulary {
-            return Err(RlweError::Row { id, vocabulary });
-        }
+    fn query_with(&self, id: usize, beta: &[u64], rho: &[u64], prg: &mut Prg) -> Result<Query> {
+        let (ring, degree) = (self.params.ring(), self.params.degree());
+        length("a row of the table", self.width, beta.len())?;
         let mut r = Zeroizing::new(vec![0; degree]);
         ternary(prg, &mut r);
         let r = self.polys.prepare_small(&r)?;
@@ -151,7 +140,6 @@ impl Table {
         let mut row = self.polys.mul(&self.prepared_key, &r)?;
         row.truncate(self.width);
         add_noise(&self.params, &mut row, prg);
-        let beta = &self.rows[id * self.width..(id + 1) * self.width];
         for ((o, &b), &m) in row.iter_mut().zip(beta).zip(rho) {
             *o = ring.add(*o, ring.add(b, m));
         }
@@ -164,20 +152,20 @@ pub struct Owner {
     params: Params,
     width: usize,
     polys: PolyRing,
+    seed: Seed,
     secret: PreparedSmall,
 }
 
 impl Owner {
-    /// Encrypts a table of integers (rows of `width`) under a fresh key and a fresh seed.
+    /// A fresh key and a fresh seed for a table with rows of `width`. The rows come from [`Self::rows`] with the same `prg`.
     ///
     /// # Errors
     /// If the rows do not fit the ring.
-    pub fn publish(params: Params, width: usize, values: &[i64], prg: &mut Prg) -> Result<(Self, Table)> {
+    pub fn new(params: Params, width: usize, prg: &mut Prg) -> Result<(Self, Table)> {
         let (ring, degree) = (params.ring(), params.degree());
         if width == 0 || width > degree {
             return Err(RlweError::Width { width, degree });
         }
-        length("a table", values.len() / width * width, values.len())?;
         let seed = Seed::random(prg);
         let polys = PolyRing::new(ring, degree, 1)?;
         let mut secret = Zeroizing::new(vec![0; degree]);
@@ -185,19 +173,32 @@ impl Owner {
         let secret = polys.prepare_small(&secret)?;
         let mut key = polys.mul(&polys.prepare_full(&common(&params, &seed))?, &secret)?;
         add_noise(&params, &mut key, prg);
+        let table = Table::new(params, seed, width, key)?;
+        Ok((Self { params, width, polys, seed, secret }, table))
+    }
+
+    /// Encrypts the rows from number `first` on (`values` are integers, `width` a row). Each row must be encrypted once: its noise is drawn
+    /// anew, and two encryptions of a row differ by their noise alone.
+    ///
+    /// # Errors
+    /// If `values` are not whole rows.
+    pub fn rows(&self, first: usize, values: &[i64], prg: &mut Prg) -> Result<Vec<u64>> {
+        let (params, width, polys) = (self.params, self.width, &self.polys);
+        let ring = params.ring();
+        length("a table", values.len() / width * width, values.len())?;
         let mut rows = vec![0; values.len()];
         let mut streams: Vec<Prg> = (0..values.len() / width).map(|_| prg.fork()).collect();
         let work = rows.par_chunks_mut(width).zip(values.par_chunks(width)).zip(&mut streams).enumerate();
         work.try_for_each(|(id, ((row, values), stream))| {
-            let product = polys.mul(&polys.prepare_full(&row_mask(&params, &seed, id))?, &secret)?;
+            let mask = row_mask(&params, &self.seed, first + id);
+            let product = polys.mul(&polys.prepare_full(&mask)?, &self.secret)?;
             for ((o, &p), &v) in row.iter_mut().zip(&product).zip(values) {
                 *o = ring.add(p, ring.from_signed(v));
             }
             add_noise(&params, row, stream);
             Ok::<_, RlweError>(())
         })?;
-        let table = Table::new(params, seed, width, key, rows)?;
-        Ok((Self { params, width, polys, secret }, table))
+        Ok(rows)
     }
 
     /// The server's share of the row that a query hides.

@@ -63,13 +63,11 @@ pub enum RlweError {
         /// The degree.
         degree: usize,
     },
-    /// No such row.
-    #[error("token {id} is not in a vocabulary of {vocabulary}; tokenizer and model do not belong together")]
-    Row {
-        /// The id asked for.
-        id: usize,
-        /// Rows of the table.
-        vocabulary: usize,
+    /// A stored secret that is none.
+    #[error("a stored mask has the coefficient {value}, -1 to 1 are possible; the file is damaged, make it anew")]
+    Mask {
+        /// The coefficient.
+        value: i8,
     },
     /// A slice has the wrong length.
     #[error("{what}: {expected} elements expected, got {got}")]

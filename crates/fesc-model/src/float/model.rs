@@ -1,6 +1,7 @@
 //! The whole model: embedding, blocks, final norm, heads.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::block::{self, Site, Tensor};
 use super::gemm::linear;
@@ -17,7 +18,7 @@ const LARGEST_BLOCK: usize = 64;
 /// A config with weights that fit it. The weights are the owner's secret: `Debug` shows the config only.
 pub struct Model {
     config: Config,
-    weights: Weights,
+    weights: Arc<Weights>,
     /// A = -exp(A_log), per layer and head.
     decay_rates: Vec<Vec<f32>>,
 }
@@ -34,7 +35,7 @@ impl Model {
         weights.check(&config)?;
         let rates = |a_log: &Vec<f32>| a_log.iter().map(|v| -v.exp()).collect();
         let decay_rates = weights.layers.iter().map(|layer| rates(&layer.a_log)).collect();
-        Ok(Self { config, weights, decay_rates })
+        Ok(Self { config, weights: Arc::new(weights), decay_rates })
     }
 
     /// The configuration.
@@ -45,6 +46,11 @@ impl Model {
     /// The weights.
     pub fn weights(&self) -> &Weights {
         &self.weights
+    }
+
+    /// The weights for a twin, which makes its integers from them when it needs them.
+    pub(crate) fn shared_weights(&self) -> Arc<Weights> {
+        Arc::clone(&self.weights)
     }
 
     /// The form of the scan that is used unless another is asked for.

@@ -66,7 +66,7 @@ fn an_outline_does_not_depend_on_weights() {
     let outline = Outline::new(first.config(), &calibration, Preset::FAST).unwrap();
     assert_eq!((twin.outline().unwrap(), other.outline().unwrap()), (&outline, &outline));
     assert_eq!(twin.outline().unwrap().digest().unwrap(), other.outline().unwrap().digest().unwrap());
-    assert!(twin.secrets(0).unwrap().in_proj != other.secrets(0).unwrap().in_proj);
+    assert!(twin.in_proj(0).unwrap() != other.in_proj(0).unwrap());
     assert_eq!((outline.classes(), outline.labels()), (3, &NAMES.map(String::from)[..]));
     assert_eq!((outline.ring().bits(), outline.frac()), (48, 16));
     let scales: Vec<Scales> = (0..2).map(|i| outline.layer(i).unwrap().scales).collect();
@@ -88,10 +88,11 @@ fn secrets_are_the_weights() {
     for (i, w) in model.weights().layers.iter().enumerate() {
         let (secrets, forms) = (twin.secrets(i).unwrap(), outline.layer(i).unwrap());
         let s = &forms.scales;
-        let sizes = [secrets.in_proj.len(), secrets.out_proj.len(), secrets.taps.len(), secrets.conv_bias.len()];
+        let (in_proj, out_proj) = (twin.in_proj(i).unwrap(), twin.out_proj(i).unwrap());
+        let sizes = [in_proj.len(), out_proj.len(), secrets.taps.len(), secrets.conv_bias.len()];
         assert_eq!(sizes, [shape.proj_dim() * 32, 32 * shape.inner(), 3, shape.conv_dim()]);
         let near = |got: f64, want: f64, frac: u32| assert!((got - want).abs() <= 0.51 * real(1, frac), "{got} {want}");
-        for (k, (&got, &want)) in secrets.in_proj.iter().zip(&w.in_proj).enumerate() {
+        for (k, (&got, &want)) in in_proj.iter().zip(&w.in_proj).enumerate() {
             let frac = match k / 32 {
                 row if row < shape.inner() => s.gate_weight,
                 row if row < shape.inner() + shape.conv_dim() => s.conv_weight,
@@ -99,7 +100,7 @@ fn secrets_are_the_weights() {
             };
             near(real(got, frac), f64::from(want) * f64::from(w.norm[k % 32]) * forms.norm.ratio(), frac);
         }
-        for (k, (&got, &want)) in secrets.out_proj.iter().zip(&w.out_proj).enumerate() {
+        for (k, (&got, &want)) in out_proj.iter().zip(&w.out_proj).enumerate() {
             let gamma = f64::from(w.gated_norm[k % shape.inner()]) * forms.gated.ratio();
             near(real(got, s.out_weight), f64::from(want) * gamma, s.out_weight);
         }
@@ -121,8 +122,14 @@ fn secrets_are_the_weights() {
         assert!(secrets.thresholds.iter().all(|t| ((first >> shift) - 1..=(last >> shift) + 2).contains(t)));
     }
     let head = twin.head_secrets().unwrap();
-    assert_eq!((head.weights.len(), head.bias.len(), twin.table().len()), (3 * 32, 3, 50 * 32));
-    assert!(twin.secrets(2).is_none());
+    assert_eq!((head.weights.len(), head.bias.len()), (3 * 32, 3));
+    let table = twin.table(0..50).unwrap();
+    for (&got, &want) in table.iter().zip(&model.weights().embedding) {
+        assert!((real(got, scale::TABLE) - f64::from(want)).abs() <= 0.51 * real(1, scale::TABLE), "{got} {want}");
+    }
+    assert_eq!((table.len(), twin.table(7..9).unwrap()), (50 * 32, table[7 * 32..9 * 32].to_vec()));
+    assert!(twin.secrets(2).is_none() && twin.in_proj(2).is_err() && twin.out_proj(2).is_err());
+    assert!(twin.table(49..51).is_err());
     let paper = Twin::new(&model, &calibration(&model), Preset::PAPER).unwrap();
     assert!(paper.secrets(0).is_none() && paper.head_secrets().is_none() && paper.outline().is_err());
 }

@@ -1,9 +1,10 @@
 //! One block, stage by stage.
 
 use super::plan::{Kind, Preset};
-use super::quantize::{Block, Scan};
+use super::quantize::{Block, Quantizer, Scan};
 use super::range::{Quantity as Q, Run};
 use super::scan::Packet;
+use crate::float::Layer;
 use crate::outline::scale::{DELTA, STEP};
 use crate::{Result, Shape, Tensor};
 
@@ -14,20 +15,22 @@ const WIDE: u32 = 63;
 pub(super) type See<'a> = dyn FnMut(Tensor, &[i64], usize, u32) + 'a;
 
 impl Block {
-    /// Adds the block's output to `stream`.
+    /// Adds the block's output to `stream`; `weights` are those that the block was made from.
     pub(super) fn run(
         &self,
         run: &mut Run<'_>,
         preset: &Preset,
         shape: &Shape,
+        weights: &Layer,
         stream: &mut [i64],
         see: &mut See<'_>,
     ) -> Result<()> {
         let (s, f, inner) = (&self.scales, preset.frac, shape.inner());
+        let q = Quantizer { layer: run.layer, bits: preset.bits };
         see(Tensor::Residual, stream, shape.d_model, f);
         let mut normed = stream.to_vec();
         self.norm.run(run, &mut normed, shape.d_model, f)?;
-        let mut projected = self.in_proj.run(run, &mut normed)?;
+        let mut projected = self.in_proj.run(run, &self.in_rows(&q, shape, weights)?, &mut normed)?;
         drop(normed);
         let xbc = self.convolve(run, preset, shape, &mut projected)?;
         let (delta, z) = self.steps(run, preset, shape, &projected)?;
@@ -44,7 +47,7 @@ impl Block {
         drop(projected);
         see(Tensor::Gated, &y, inner, s.gated);
         self.gated.run(run, &mut y, inner, s.gated)?;
-        let mut out = self.out_proj.run(run, &mut y)?;
+        let mut out = self.out_proj.run(run, &self.out_rows(&q, weights)?, &mut y)?;
         run.disturb_outputs(&mut out);
         let bits = self.product_bits(preset);
         run.rows(&mut out, shape.d_model, |local, _, row| {

@@ -11,11 +11,10 @@ use super::error::TwinError;
 use super::range::{Quantity as Q, Run};
 use crate::Result;
 
-/// Weights as integers: `outputs` rows of `inputs`.
+/// What is known of `outputs` rows of `inputs` weights without them.
 pub(super) struct Linear {
-    pub(super) inputs: usize,
-    pub(super) outputs: usize,
-    pub(super) weights: Vec<i64>,
+    inputs: usize,
+    outputs: usize,
     /// The largest Euclidean norm of a row.
     norm: f64,
 }
@@ -67,13 +66,13 @@ pub(super) fn exact(out: &mut [i64], a: View<'_>, b: View<'_>) -> Result<()> {
 }
 
 impl Linear {
-    pub(super) fn new(inputs: usize, outputs: usize, weights: Vec<i64>) -> Self {
+    pub(super) fn new(inputs: usize, outputs: usize, weights: &[i64]) -> Self {
         let norm = weights.chunks_exact(inputs).map(norm).fold(0.0, f64::max);
-        Self { inputs, outputs, weights, norm }
+        Self { inputs, outputs, norm }
     }
 
-    /// `x W^T`, exactly: 52 bits hold it where the inequality of Cauchy and Schwarz says so, else 64.
-    pub(super) fn run(&self, run: &mut Run<'_>, x: &mut [i64]) -> Result<Vec<i64>> {
+    /// `x W^T` for the weights that it was made from, exactly: 52 bits hold it where the inequality of Cauchy and Schwarz says so, else 64.
+    pub(super) fn run(&self, run: &mut Run<'_>, weights: &[i64], x: &mut [i64]) -> Result<Vec<i64>> {
         run.disturb_inputs(x);
         let bound = self.norm * x.chunks_exact(self.inputs).map(norm).fold(0.0, f64::max);
         let mut local = run.local();
@@ -83,7 +82,7 @@ impl Linear {
         let ring = Ring::new(bits).map_err(|_| TwinError::BadCalibration { reason: "no such ring".into() })?;
         let rows = x.len() / self.inputs;
         let mut y = vec![0i64; rows * self.outputs];
-        let (left, right) = (view(x, rows, self.inputs)?, view(&self.weights, self.outputs, self.inputs)?);
+        let (left, right) = (view(x, rows, self.inputs)?, view(weights, self.outputs, self.inputs)?);
         gemm_par(ring, left, right.t(), bytemuck::cast_slice_mut(&mut y), Update::Set).map_err(TwinError::from)?;
         if bits < 64 {
             y.iter_mut().for_each(|v| *v = ring.to_signed(*v as u64));
@@ -132,24 +131,25 @@ mod tests {
         let mut nearest = Rounding::nearest();
         let mut run = Run::new(48, true, &mut nearest);
         for size in [1i64 << 20, 1 << 28] {
-            let linear = Linear::new(2, 3, vec![size, -3, 5, 7 * size, -size, -size]);
-            let y = linear.run(&mut run, &mut [size, 11, -size, 4]).unwrap();
+            let weights = [size, -3, 5, 7 * size, -size, -size];
+            let linear = Linear::new(2, 3, &weights);
+            let y = linear.run(&mut run, &weights, &mut [size, 11, -size, 4]).unwrap();
             let s = i128::from(size);
             let want = [s * s - 33, 5 * s + 77 * s, -s * s - 11 * s, -s * s - 12, -5 * s + 28 * s, s * s - 4 * s];
             assert_eq!(y.iter().map(|&v| i128::from(v)).collect::<Vec<_>>(), want);
         }
-        let huge = Linear::new(1, 1, vec![1 << 40]);
-        let error = huge.run(&mut run, &mut [1 << 40]).unwrap_err().to_string();
+        let huge = Linear::new(1, 1, &[1 << 40]);
+        let error = huge.run(&mut run, &[1 << 40], &mut [1 << 40]).unwrap_err().to_string();
         assert!(error.contains("accumulator of a linear layer"), "{error}");
     }
 
     /// RLWE noise enters where the design says, and only in the fast plan.
     #[test]
     fn noise_is_on_the_inputs() {
-        let linear = Linear::new(1, 1, vec![1000]);
+        let linear = Linear::new(1, 1, &[1000]);
         for (rlwe, low, high) in [(true, 3000.0, 3400.0), (false, 0.0, 0.0)] {
             let mut noisy = Rounding::noisy(Prg::from_seed([2; 16]));
-            let y = linear.run(&mut Run::new(48, rlwe, &mut noisy), &mut vec![0; 20_000]).unwrap();
+            let y = linear.run(&mut Run::new(48, rlwe, &mut noisy), &[1000], &mut vec![0; 20_000]).unwrap();
             let deviation = (y.iter().map(|&v| (v as f64).powi(2)).sum::<f64>() / 20_000.0).sqrt();
             assert!((low..=high).contains(&deviation), "{deviation}");
         }

@@ -2,6 +2,10 @@
 //!
 //! The weight of the norm before the mixer and `sqrt(d) / 2^e` (see [`super::norm`]) are folded into W_in, those of the gated norm into
 //! W_out. Biases stand at the scale of the sum that they are added to. A has 18 bits and stays the server's.
+//!
+//! Both matrices are made from the floats whenever they are used and are not kept: a twin holds its weights once, as f32, and making
+//! them costs less than a hundredth of the product that they go into. [`Block::new`] makes them once, so that a weight that does not
+//! fit is found then.
 
 use super::activation::{Silu, Steps};
 use super::error::TwinError;
@@ -39,8 +43,17 @@ impl Quantizer {
 
     /// Rows of a matrix, each column times `fold`.
     pub(super) fn rows(&self, tensor: &'static str, rows: &[f32], fold: &[f64], frac: u32) -> Result<Vec<i64>> {
-        let folded = rows.chunks_exact(fold.len()).flat_map(|row| row.iter().zip(fold));
-        self.all(tensor, folded.map(|(&w, g)| f64::from(w) * g), frac)
+        let mut out = Vec::with_capacity(rows.len());
+        self.extend(&mut out, tensor, rows, fold, frac)?;
+        Ok(out)
+    }
+
+    /// The same after what `out` has.
+    fn extend(&self, out: &mut Vec<i64>, tensor: &'static str, rows: &[f32], fold: &[f64], frac: u32) -> Result<()> {
+        for (&w, g) in rows.chunks_exact(fold.len()).flat_map(|row| row.iter().zip(fold)) {
+            out.push(self.one(tensor, f64::from(w) * g, frac)?);
+        }
+        Ok(())
     }
 }
 
@@ -49,13 +62,35 @@ pub(super) fn fold(gamma: &[f32], ratio: f64) -> Vec<f64> {
     gamma.iter().map(|&g| f64::from(g) * ratio).collect()
 }
 
+/// Rows of the input projection: z, then x, B and C, then dt, each at its scale.
+fn in_rows(q: &Quantizer, shape: &Shape, s: &Scales, norm: &Norm, w: &Layer) -> Result<Vec<i64>> {
+    let before = fold(&w.norm, norm.ratio());
+    let (z, rest) = w.in_proj.split_at(shape.inner() * shape.d_model);
+    let (xbc, dt) = rest.split_at(shape.conv_dim() * shape.d_model);
+    let mut rows = Vec::with_capacity(w.in_proj.len());
+    let parts = [
+        ("in_proj (z)", z, s.gate_weight),
+        ("in_proj (x, B, C)", xbc, s.conv_weight),
+        ("in_proj (dt)", dt, s.step_weight),
+    ];
+    for (tensor, part, frac) in parts {
+        q.extend(&mut rows, tensor, part, &before, frac)?;
+    }
+    Ok(rows)
+}
+
+/// Rows of the output projection.
+fn out_rows(q: &Quantizer, s: &Scales, gated: &Norm, w: &Layer) -> Result<Vec<i64>> {
+    q.rows("out_proj", &w.out_proj, &fold(&w.gated_norm, gated.ratio()), s.out_weight)
+}
+
 /// The scan of either preset.
 pub(super) enum Scan {
     Dual(Box<Dual>),
     Sequential(Sequential),
 }
 
-/// One block, ready to run.
+/// One block, ready to run; its two matrices stay with the floats.
 pub(super) struct Block {
     pub(super) scales: Scales,
     pub(super) norm: Norm,
@@ -105,12 +140,7 @@ impl Block {
         let f = preset.frac;
         let Forms { scales, norm, gated, gate, x, bc, scan } = forms;
         let (inner, channels) = (shape.inner(), shape.conv_dim());
-        let before = fold(&w.norm, norm.ratio());
-        let (z, rest) = w.in_proj.split_at(inner * shape.d_model);
-        let (xbc, dt) = rest.split_at(channels * shape.d_model);
-        let mut rows = q.rows("in_proj (z)", z, &before, scales.gate_weight)?;
-        rows.extend(q.rows("in_proj (x, B, C)", xbc, &before, scales.conv_weight)?);
-        rows.extend(q.rows("in_proj (dt)", dt, &before, scales.step_weight)?);
+        let in_proj = Linear::new(shape.d_model, shape.proj_dim(), &in_rows(&q, shape, &scales, &norm, w)?);
         let width = shape.conv_width;
         let tap = |d: usize| w.conv.iter().skip(width - 1 - d).step_by(width).map(|&v| v.into());
         let taps = (0..width).map(|d| q.all("conv", tap(d), scales.conv_tap)).collect::<Result<_>>()?;
@@ -123,10 +153,10 @@ impl Block {
         let step_bias = q.all("dt bias", w.dt_bias.iter().map(|&v| v.into()), f + scales.step_weight)?;
         let rates: Vec<f64> = w.a_log.iter().map(|&v| f64::from(v).exp()).collect();
         let (steps, scan) = scan_parts(layer, preset, scales, scan, shape.delta_limit, &rates, &w.d)?;
-        let out = q.rows("out_proj", &w.out_proj, &fold(&w.gated_norm, gated.ratio()), scales.out_weight)?;
+        let out_proj = Linear::new(inner, shape.d_model, &out_rows(&q, &scales, &gated, w)?);
         Ok(Self {
             norm,
-            in_proj: Linear::new(shape.d_model, shape.proj_dim(), rows),
+            in_proj,
             conv: Conv { channels, taps, bias },
             step_bias,
             gate,
@@ -135,8 +165,18 @@ impl Block {
             steps,
             scan,
             gated,
-            out_proj: Linear::new(inner, shape.d_model, out),
+            out_proj,
             scales,
         })
+    }
+
+    /// The input projection as integers: `proj_dim` rows of `d_model`.
+    pub(super) fn in_rows(&self, q: &Quantizer, shape: &Shape, w: &Layer) -> Result<Vec<i64>> {
+        in_rows(q, shape, &self.scales, &self.norm, w)
+    }
+
+    /// The output projection as integers: `d_model` rows of `inner`.
+    pub(super) fn out_rows(&self, q: &Quantizer, w: &Layer) -> Result<Vec<i64>> {
+        out_rows(q, &self.scales, &self.gated, w)
     }
 }

@@ -1,5 +1,8 @@
 //! The whole model, layer by layer.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use super::block::See;
 use super::calibrate::Calibration;
 use super::forms::Forms;
@@ -27,13 +30,14 @@ pub struct Shown<'a> {
     pub frac: u32,
 }
 
-/// The fixed-point twin of a model. Holds the weights as integers: as secret as the weights, so no `Debug`.
+/// The fixed-point twin of a model. Holds the weights, shared with the model that it was made from, and makes matrices and rows of the table
+/// from them when they are used. As secret as the weights, so no `Debug`.
 pub struct Twin {
     preset: Preset,
     pub(super) config: Config,
     /// What the fast preset is built from.
     pub(super) outline: Option<Outline>,
-    pub(super) embedding: Vec<i64>,
+    pub(super) weights: Arc<Weights>,
     pub(super) blocks: Vec<Block>,
     pub(super) head: Option<Head>,
 }
@@ -41,15 +45,11 @@ pub struct Twin {
 impl Twin {
     /// The twin of a model with the scales that its calibration gives.
     pub fn new(model: &Model, calibration: &Calibration, preset: Preset) -> Result<Self> {
-        Self::from_parts(model.config(), model.weights(), calibration, preset)
-    }
-
-    /// The same from a config and weights that fit it.
-    pub fn from_parts(config: &Config, weights: &Weights, calibration: &Calibration, preset: Preset) -> Result<Self> {
+        let (config, weights) = (model.config(), model.shared_weights());
         calibration.check(config)?;
-        let q = Quantizer { layer: 0, bits: preset.bits };
-        let table = if preset.kind == Kind::Fast { TABLE } else { preset.frac };
-        let embedding = q.all("embedding", weights.embedding.iter().map(|&v| v.into()), table)?;
+        // Every weight is looked at now: one that does not fit is no surprise later.
+        let (q, frac) = table_scale(&preset);
+        weights.embedding.iter().try_for_each(|&v| q.one("embedding", v.into(), frac).map(drop))?;
         let outline = match preset.kind {
             Kind::Fast => {
                 let classes = weights.head.as_ref().map_or(0, |head| head.bias.len());
@@ -72,8 +72,8 @@ impl Twin {
                 Norm::paper(config.layers, preset.frac, config.d_model, span, eps)?
             }
         };
-        let head = Head::new(&preset, config, norm, weights)?;
-        Ok(Self { preset, config: config.clone(), outline, embedding, blocks, head })
+        let head = Head::new(&preset, config, norm, &weights)?;
+        Ok(Self { preset, config: config.clone(), outline, weights, blocks, head })
     }
 
     /// The preset.
@@ -96,7 +96,8 @@ impl Twin {
     /// One block alone, on a residual stream that came from elsewhere: how a private run is compared layer by layer.
     pub fn layer(&self, layer: usize, stream: &mut [i64], rounding: &mut Rounding) -> Result<()> {
         let width = self.config.d_model;
-        let (Some(block), true) = (self.blocks.get(layer), stream.len().is_multiple_of(width)) else {
+        let part = self.blocks.get(layer).zip(self.weights.layers.get(layer));
+        let (Some((block, weights)), true) = (part, stream.len().is_multiple_of(width)) else {
             let (expected, found) = (self.blocks.len() * width, stream.len());
             return Err(ModelError::WeightSize {
                 tensor: format!("residual stream of layer {layer}"),
@@ -109,7 +110,7 @@ impl Twin {
         }
         let mut run = self.start(rounding);
         run.layer = layer;
-        block.run(&mut run, &self.preset, &self.config, stream, &mut |_, _, _, _| ())
+        block.run(&mut run, &self.preset, &self.config, weights, stream, &mut |_, _, _, _| ())
     }
 
     /// Logits and class from the residual stream that leaves the last block.
@@ -155,13 +156,13 @@ impl Twin {
     fn stream(&self, run: &mut Run<'_>, ids: &[u32], see: &mut dyn FnMut(Shown<'_>)) -> Result<Vec<i64>> {
         let (width, frac) = (self.config.d_model, self.preset.frac);
         let mut stream = self.embed(run, ids)?;
-        for (layer, block) in self.blocks.iter().enumerate() {
+        for (layer, (block, weights)) in self.blocks.iter().zip(&self.weights.layers).enumerate() {
             run.layer = layer;
             let mut show = |tensor, values: &[i64], cols, frac| {
                 see(Shown { site: Site { layer, tensor }, values, cols, frac });
             };
             let show: &mut See<'_> = &mut show;
-            block.run(run, &self.preset, &self.config, &mut stream, show)?;
+            block.run(run, &self.preset, &self.config, weights, &mut stream, show)?;
         }
         run.layer = self.config.layers;
         let site = Site { layer: run.layer, tensor: Tensor::Residual };
@@ -177,11 +178,11 @@ impl Twin {
         let width = self.config.d_model;
         let mut stream = Vec::with_capacity(ids.len() * width);
         for (index, &id) in ids.iter().enumerate() {
-            let at = id as usize * width;
-            let Some(row) = self.embedding.get(at..at + width) else {
+            let at = id as usize;
+            if at >= self.config.vocab {
                 return Err(ModelError::TokenId { index, id, vocab: self.config.vocab });
-            };
-            stream.extend_from_slice(row);
+            }
+            stream.extend(self.table(at..at + 1)?);
         }
         if self.preset.kind == Kind::Fast {
             run.disturb_outputs(&mut stream);
@@ -189,4 +190,22 @@ impl Twin {
         }
         Ok(stream)
     }
+
+    /// Rows of the embedding table, `d_model` values each, at 30 bits (F in the paper preset).
+    pub fn table(&self, rows: Range<usize>) -> Result<Vec<i64>> {
+        let width = self.config.d_model;
+        let values = self.weights.embedding.get(rows.start.saturating_mul(width)..rows.end.saturating_mul(width));
+        let Some(values) = values else {
+            let (tensor, expected) = ("rows of the embedding".into(), self.config.vocab);
+            return Err(ModelError::WeightSize { tensor, expected, found: rows.end });
+        };
+        let (q, frac) = table_scale(&self.preset);
+        q.all("embedding", values.iter().map(|&v| v.into()), frac)
+    }
+}
+
+/// How the embedding is rounded.
+fn table_scale(preset: &Preset) -> (Quantizer, u32) {
+    let frac = if preset.kind == Kind::Fast { TABLE } else { preset.frac };
+    (Quantizer { layer: 0, bits: preset.bits }, frac)
 }

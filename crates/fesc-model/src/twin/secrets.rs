@@ -2,18 +2,17 @@
 
 use super::activation::Steps;
 use super::error::TwinError;
-use super::quantize::Scan;
+use super::quantize::{Block, Quantizer, Scan};
 use super::rounding::Rounding;
 use super::run::Twin;
 use super::scan::Packet;
+use crate::float::Layer;
 use crate::outline::{Outline, scale};
 use crate::{ModelError, Result};
 
-/// One layer's secrets. No `Debug`: they are the weights.
+/// One layer's secrets but for its two matrices ([`Twin::in_proj`], [`Twin::out_proj`]). No `Debug`: they are weights.
 #[derive(Clone, Copy)]
 pub struct LayerSecrets<'a> {
-    /// `proj_dim` rows of `d_model`: z (s.gate_weight bits), x, B, C (s.conv_weight), dt (s.step_weight), the norm's weight folded in.
-    pub in_proj: &'a [i64],
     /// `taps[d][c]`: the weight of the value `d` tokens in the past, s.conv_tap bits.
     pub taps: &'a [Vec<i64>],
     /// By channel of x, B, C, at F + s.conv_weight + s.conv_tap bits.
@@ -27,8 +26,6 @@ pub struct LayerSecrets<'a> {
     pub thresholds: &'a [i64],
     /// D by head, at s.mixed bits.
     pub skip: &'a [i64],
-    /// `d_model` rows of `inner`, s.out_weight bits, the gated norm's weight folded in.
-    pub out_proj: &'a [i64],
 }
 
 /// The classifier's secrets.
@@ -54,26 +51,40 @@ impl Twin {
             return None;
         };
         Some(LayerSecrets {
-            in_proj: &block.in_proj.weights,
             taps: &block.conv.taps,
             conv_bias: &block.conv.bias,
             step_bias: &block.step_bias,
             rates,
             thresholds,
             skip: &dual.skip,
-            out_proj: &block.out_proj.weights,
         })
+    }
+
+    fn part(&self, layer: usize) -> Result<(&Block, &Layer, Quantizer)> {
+        let (count, bits) = (self.blocks.len(), self.preset().bits);
+        let part = self.blocks.get(layer).zip(self.weights.layers.get(layer));
+        let (block, weights) =
+            part.ok_or_else(|| ModelError::Outline { reason: format!("there is no layer {layer} among {count}") })?;
+        Ok((block, weights, Quantizer { layer, bits }))
+    }
+
+    /// A layer's input projection: `proj_dim` rows of `d_model`, z (s.gate_weight bits), x, B, C (s.conv_weight), dt (s.step_weight), the
+    /// norm's weight folded in. It is made for the caller and not kept.
+    pub fn in_proj(&self, layer: usize) -> Result<Vec<i64>> {
+        let (block, weights, q) = self.part(layer)?;
+        block.in_rows(&q, self.config.shape(), weights)
+    }
+
+    /// A layer's output projection: `d_model` rows of `inner`, s.out_weight bits, the gated norm's weight folded in. As [`Self::in_proj`].
+    pub fn out_proj(&self, layer: usize) -> Result<Vec<i64>> {
+        let (block, weights, q) = self.part(layer)?;
+        block.out_rows(&q, weights)
     }
 
     /// The classifier's secrets; `None` without a classifier and in the paper preset.
     pub fn head_secrets(&self) -> Option<HeadSecrets<'_>> {
         let head = self.head.as_ref().filter(|_| self.outline.is_some())?;
         Some(HeadSecrets { weights: &head.weights, bias: &head.bias })
-    }
-
-    /// The embedding table: `vocab` rows of `d_model`, 30 bits (F in the paper preset).
-    pub fn table(&self) -> &[i64] {
-        &self.embedding
     }
 
     /// The scan of a layer alone, from x, B, C (s.x and s.bc bits), Delta and A Delta (22 bits): y at s.scanned.

@@ -10,11 +10,47 @@ fn prg(seed: u8) -> Prg {
 }
 
 /// Whole numbers within +-4 at 30 fractional bits.
-fn table() -> (Vec<i64>, Owner, Table) {
+fn table() -> (Vec<i64>, Owner, Copy) {
     let mut rng = prg(1);
     let values: Vec<i64> = (0..ROWS * WIDTH).map(|_| ((rng.next_u64() >> 61) as i64 - 4) << 30).collect();
-    let (owner, table) = Owner::publish(Params::linear().unwrap(), WIDTH, &values, &mut rng).unwrap();
-    (values, owner, table)
+    let (owner, table) = Owner::new(Params::linear().unwrap(), WIDTH, &mut rng).unwrap();
+    let rows = owner.rows(0, &values, &mut rng).unwrap();
+    (values, owner, Copy { table, rows })
+}
+
+/// A client's table with its rows.
+struct Copy {
+    table: Table,
+    rows: Vec<u64>,
+}
+
+impl Copy {
+    fn row(&self, id: usize) -> &[u64] {
+        &self.rows[id * WIDTH..(id + 1) * WIDTH]
+    }
+
+    fn query(&self, id: usize, prg: &mut Prg) -> Result<(Query, Vec<u64>)> {
+        self.table.query(id, self.row(id), prg)
+    }
+
+    fn query_with(&self, id: usize, rho: &[u64], prg: &mut Prg) -> Result<Query> {
+        self.table.query_with(id, self.row(id), rho, prg)
+    }
+}
+
+/// Rows that are made part by part are those that are made at once.
+#[test]
+fn a_table_may_be_made_in_parts() {
+    let (values, _, whole) = table();
+    let mut rng = prg(1);
+    // As many draws as the values took.
+    (0..ROWS * WIDTH).for_each(|_| {
+        rng.next_u64();
+    });
+    let (owner, _) = Owner::new(Params::linear().unwrap(), WIDTH, &mut rng).unwrap();
+    let parts = [0..7, 7..8, 8..ROWS];
+    let rows = parts.map(|p| owner.rows(p.start, &values[p.start * WIDTH..p.end * WIDTH], &mut rng).unwrap());
+    assert!(rows.concat() == whole.rows);
 }
 
 #[test]
@@ -42,15 +78,20 @@ fn shares_add_up_to_the_row_within_the_noise() {
 #[test]
 fn wrong_sizes_are_refused() {
     let (_, owner, table) = table();
-    assert!(matches!(table.query(ROWS, &mut prg(3)), Err(RlweError::Row { id: ROWS, vocabulary: ROWS })));
+    let short = &table.row(0)[1..];
+    assert!(matches!(
+        table.table.query(0, short, &mut prg(3)),
+        Err(RlweError::Length { expected: WIDTH, got: 95, .. })
+    ));
+    assert!(matches!(owner.rows(0, &[0; WIDTH + 1], &mut prg(3)), Err(RlweError::Length { .. })));
     let (mut query, _) = table.query(0, &mut prg(3)).unwrap();
     query.mask.pop();
     assert!(matches!(owner.share(&query), Err(RlweError::Length { .. })));
     let params = Params::linear().unwrap();
     for width in [0, 2049] {
-        assert!(matches!(Owner::publish(params, width, &[], &mut prg(3)), Err(RlweError::Width { .. })));
+        assert!(matches!(Owner::new(params, width, &mut prg(3)), Err(RlweError::Width { .. })));
     }
-    assert!(Table::new(params, Seed([0; 32]), 3, vec![0; 2048], vec![0; 4]).is_err());
+    assert!(Table::new(params, Seed([0; 32]), 3, vec![0; 2047]).is_err());
 }
 
 /// The row nearest to what the server decrypts.
@@ -75,6 +116,27 @@ fn a_row_without_its_mask_is_recognised() {
     assert!(distance > 1e12, "no row is near: {distance}");
 }
 
+/// The masks of the rows are public: a query that has one as it is, or with noise alone, names its token, whatever hides the row.
+#[test]
+fn a_query_without_its_encryption_of_zero_names_the_token() {
+    let (_, _, table) = table();
+    let params = Params::linear().unwrap();
+    let ring = params.ring();
+    let names = |mask: &[u64]| -> Vec<usize> {
+        let near = |id: usize| {
+            let own = row_mask(&params, table.table.seed(), id);
+            mask.iter().zip(own).all(|(&a, b)| ring.to_signed(ring.sub(a, b)).abs() < 100)
+        };
+        (0..ROWS).filter(|&id| near(id)).collect()
+    };
+    let mut bare = row_mask(&params, table.table.seed(), 17);
+    assert_eq!(names(&bare), [17]);
+    add_noise(&params, &mut bare, &mut prg(8));
+    assert_eq!(names(&bare), [17], "noise alone does not help");
+    let (query, _) = table.query(17, &mut prg(8)).unwrap();
+    assert_eq!(names(&query.mask), [0usize; 0]);
+}
+
 /// The server knows each row's own noise and correlates with it. One document sent many times, as a client may.
 #[test]
 fn a_mask_on_the_message_alone_is_not_enough() {
@@ -84,10 +146,7 @@ fn a_mask_on_the_message_alone_is_not_enough() {
     // What the server can compute from its table: each row's e_v. A zero query decrypts a row as it is.
     let own: Vec<Vec<i64>> = (0..ROWS)
         .map(|id| {
-            let query = Query {
-                mask: row_mask(&params, &table.seed, id),
-                row: table.rows[id * WIDTH..(id + 1) * WIDTH].to_vec(),
-            };
+            let query = Query { mask: row_mask(&params, table.table.seed(), id), row: table.row(id).to_vec() };
             let phase = owner.share(&query).unwrap();
             let row = &values[id * WIDTH..(id + 1) * WIDTH];
             phase.iter().zip(row).map(|(&p, &v)| ring.to_signed(ring.sub(p, ring.from_signed(v)))).collect()
@@ -125,7 +184,7 @@ fn one_r_for_two_tokens_names_the_pair() {
     let difference = |a: &Query, b: &Query| -> Vec<u64> {
         a.mask.iter().zip(&b.mask).map(|(&a, &b)| params.ring().sub(a, b)).collect()
     };
-    let masks: Vec<Vec<u64>> = (0..ROWS).map(|id| row_mask(&params, &table.seed, id)).collect();
+    let masks: Vec<Vec<u64>> = (0..ROWS).map(|id| row_mask(&params, table.table.seed(), id)).collect();
     let names = |d: &[u64]| -> Option<(usize, usize)> {
         let pairs = (0..ROWS).flat_map(|a| (0..ROWS).map(move |b| (a, b)));
         pairs.into_iter().find(|&(a, b)| (0..8).all(|i| params.ring().sub(masks[a][i], masks[b][i]) == d[i]))

@@ -1,4 +1,6 @@
 //! The server's half: the hint, published once, and its share of each block.
+//!
+//! [`Server::to_bytes`] and [`Server::from_bytes`] let a server keep the secrets of a matrix outside its memory.
 
 use fesc_ring::gemm::{Update, gemm_par};
 use fesc_ring::poly::PolyRing;
@@ -141,6 +143,41 @@ impl Server {
         })?;
         let server = Self { params, shape, weights, taps: taps.to_vec(), masks };
         Ok((server, Hint { params, shape, domain, rows }))
+    }
+
+    /// Bytes of [`Self::to_bytes`].
+    pub fn bytes(params: &Params, shape: &Shape) -> usize {
+        let (m, n) = (shape.inputs(), shape.outputs());
+        params.ring().packed_len(m * n) + 8 * n * shape.taps() + n * params.degree()
+    }
+
+    /// All secrets: weights packed to l bits, taps of 8 bytes, `u` of one byte a coefficient. As secret as they are.
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        // Room for all of it: a vector that grows leaves copies behind.
+        let mut bytes = Zeroizing::new(Vec::with_capacity(Self::bytes(&self.params, &self.shape)));
+        self.params.ring().pack_into(&mut bytes, &self.weights);
+        self.taps.iter().for_each(|tap| bytes.extend_from_slice(&tap.to_le_bytes()));
+        bytes.extend(self.masks.iter().map(|&u| u as u8));
+        bytes
+    }
+
+    /// What [`Self::to_bytes`] gave.
+    ///
+    /// # Errors
+    /// If the length is not that of [`Self::bytes`], or a mask is not ternary.
+    pub fn from_bytes(params: Params, shape: Shape, bytes: &[u8]) -> Result<Self> {
+        let (m, n) = (shape.inputs(), shape.outputs());
+        length("bytes of a matrix", Self::bytes(&params, &shape), bytes.len())?;
+        let (weights, rest) = bytes.split_at(params.ring().packed_len(m * n));
+        let (taps, masks) = rest.split_at(8 * n * shape.taps());
+        let weights = params.ring().unpack(weights, m * n)?;
+        let taps = taps.as_chunks().0.iter().map(|tap| i64::from_le_bytes(*tap)).collect();
+        let masks: Vec<i8> = masks.iter().map(|&u| u as i8).collect();
+        let server = Self { params, shape, weights, taps, masks };
+        match server.masks.iter().find(|u| !(-1..=1).contains(*u)) {
+            Some(&value) => Err(RlweError::Mask { value }),
+            None => Ok(server),
+        }
     }
 
     /// The server's share of the result (n rows of `tokens`), from the client's message and its own share of the document (L rows of m).

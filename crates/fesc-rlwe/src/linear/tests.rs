@@ -224,6 +224,31 @@ fn wrong_sizes_are_refused() {
     assert!(matches!(Prepared::new(&case.hint, other, &mut prg(1)), Err(RlweError::Block { .. })));
 }
 
+/// A matrix that was away is the one that went: the same share of a block, and the same bytes again. What is damaged is named.
+#[test]
+fn secrets_may_be_kept_as_bytes() {
+    let case = case(5, 3, 4);
+    let params = *case.hint.params();
+    let bytes = case.server.to_bytes();
+    assert_eq!((bytes.len(), Server::bytes(&params, &case.shape)), (5 * 3 * 6 + 3 * 4 * 8 + 3 * 2048, bytes.len()));
+    let back = Server::from_bytes(params, case.shape, &bytes).unwrap();
+    assert!(*back.to_bytes() == *bytes);
+    let block = Block::cut(&params, &case.shape, 20).unwrap()[0];
+    let x = prg(4).ring_vec(params.ring(), 20 * 5);
+    let share = |server: &Server| {
+        let (message, _) = Prepared::new(&case.hint, block, &mut prg(1)).unwrap().send(&x).unwrap();
+        server.share(&block, message, &x).unwrap()
+    };
+    assert!(share(&back) == share(&case.server));
+    let short = Server::from_bytes(params, case.shape, &bytes[1..]);
+    assert!(
+        matches!(short, Err(RlweError::Length { expected, got, .. }) if expected == bytes.len() && got + 1 == expected)
+    );
+    let mut damaged = bytes.to_vec();
+    *damaged.last_mut().unwrap() = 7;
+    assert!(matches!(Server::from_bytes(params, case.shape, &damaged), Err(RlweError::Mask { value: 7 })));
+}
+
 /// Every place has polynomials of its own.
 #[test]
 fn public_polynomials_have_separate_domains() {
