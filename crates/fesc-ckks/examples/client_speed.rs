@@ -1,4 +1,5 @@
-//! Times of what a client does, and of a server's encryptions: minimum and median over repetitions, on one thread.
+//! Times of what a client does, and of a server's encryptions, on one thread: minimum and median over repetitions, and processor time per
+//! call (Linux; the release of the result included), which does not count the time that other programs take.
 //!
 //! `cargo run --release -p fesc-ckks --example client_speed [set]`; the set is `chain-3` unless named. The last line is a transform of one
 //! limb in the same run, to judge the machine by.
@@ -12,7 +13,14 @@ use fesc_ckks::{Encoder, RingMask, sets, wire};
 use fesc_ring::Prg;
 use num_complex::Complex64;
 
+/// Milliseconds that this thread has run.
+fn processor() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split(' ').next()?.parse::<f64>().ok().map(|ns| ns / 1e6)
+}
+
 fn time<T>(name: &str, repetitions: usize, mut work: impl FnMut() -> T) {
+    let before = processor();
     let mut times: Vec<f64> = (0..repetitions)
         .map(|_| {
             let start = Instant::now();
@@ -22,8 +30,9 @@ fn time<T>(name: &str, repetitions: usize, mut work: impl FnMut() -> T) {
             elapsed
         })
         .collect();
+    let used = processor().zip(before).map_or(f64::NAN, |(after, before)| (after - before) / repetitions as f64);
     times.sort_by(f64::total_cmp);
-    println!("{name:32} {:9.3} {:9.3}", times[0], times[times.len() / 2]);
+    println!("{name:32} {:9.3} {:9.3} {used:9.3}", times[0], times[times.len() / 2]);
 }
 
 fn run() {
@@ -31,7 +40,7 @@ fn run() {
     let set = sets::ALL.iter().find(|s| s.name == wanted).unwrap();
     let params = set.params().unwrap();
     println!("{}: {}", set.name, set.doc(&params));
-    println!("{:32} {:>9} {:>9}", "milliseconds", "minimum", "median");
+    println!("{:32} {:>9} {:>9} {:>9}", "milliseconds", "minimum", "median", "processor");
     let mut prg = Prg::from_os().unwrap();
     let (encoder, level, scale) = (Encoder::new(&params), params.levels(), params.scale());
     let mut next = || (prg.next_u64() >> 11) as f64 / 2f64.powi(52) - 1.0;

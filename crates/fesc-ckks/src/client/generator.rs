@@ -44,7 +44,11 @@ impl<'a> KeyGenerator<'a> {
     }
 
     /// All keys of a plan, made one after the other as the iterator is asked for them.
-    pub fn keys(&self, plan: &EvaluationKeyPlan, prg: &'a mut Prg) -> impl Iterator<Item = Result<SeededKey>> + '_ {
+    pub fn keys<'b>(
+        &'b self,
+        plan: &EvaluationKeyPlan,
+        prg: &'b mut Prg,
+    ) -> impl Iterator<Item = Result<SeededKey>> + use<'a, 'b> {
         plan.purposes(&self.secret.params).into_iter().map(move |purpose| self.key(purpose, prg))
     }
 

@@ -1,0 +1,90 @@
+//! One value's way from a client to a server and back, over the wire, with the public interface and secure sets only.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use fesc_ckks::client::{Decryptor, KeyGenerator, SecretEncryptor, SecretKey};
+use fesc_ckks::server::{EvaluationKeyPlan, EvaluationKeys, PublicKey, SeededKey};
+use fesc_ckks::{Ciphertext, CkksError, Encoder, Masked, Params, ParamsLiteral, RingMask, Share, Upload, wire};
+use fesc_ring::Prg;
+use num_complex::Complex64;
+
+fn params() -> Params {
+    // 160 + 48 bits of 214 at N = 8192.
+    Params::new(&ParamsLiteral { log_n: 13, q_bits: vec![46, 38, 38, 38], p_bits: vec![48], log_scale: 38 }).unwrap()
+}
+
+fn bytes(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(&mut out).unwrap();
+    out
+}
+
+#[test]
+fn up_masked_and_back() {
+    let params = params();
+    let encoder = Encoder::new(&params);
+    let mut client_prg = Prg::from_seed([1; 16]);
+    let mut server_prg = Prg::from_seed([2; 16]);
+    let values: Vec<Complex64> =
+        (0..params.slots()).map(|i| Complex64::from_polar(1.0, i as f64) * (i % 7) as f64).collect();
+
+    // The client: keys and one upload.
+    let secret = SecretKey::generate(&params, &mut client_prg);
+    let public = bytes(|o| KeyGenerator::new(&secret).public_key(&mut client_prg).write(o));
+    let plain = encoder.encode(&values, 3, params.scale()).unwrap();
+    let upload = bytes(|o| SecretEncryptor::new(&secret).encrypt(&plain, &mut client_prg).unwrap().write(o));
+    assert_eq!((public.len(), upload.len()), (wire::public_key_bytes(&params), wire::upload_bytes(&params, 3)));
+
+    // The server: everything from bytes. It masks what it got.
+    let public = PublicKey::read(&params, &public).unwrap();
+    let c: Ciphertext = Upload::read(&params, &upload).unwrap().expand();
+    let zero = public.zero(c.level(), &mut server_prg).unwrap();
+    // Slots below 7 at scale 2^38, and the noise of the fresh zero: a phase below 2^42.
+    let mask = RingMask::bounded(&params, c.level(), 42, 1 << 13, &mut server_prg).unwrap();
+    let (masked, share) = c.mask(zero, mask).unwrap();
+    let masked = bytes(|o| masked.write(o));
+    assert_eq!(masked.len(), wire::masked_bytes(&params, 3));
+
+    // The client decrypts its share; the two add up over the integers.
+    let masked = Masked::read(&params, &masked).unwrap();
+    let mine = Decryptor::new(&secret).decrypt_integers(&masked).unwrap();
+    let Share::Integers { values: theirs, scale } = &share else { panic!("a bounded mask gives integers") };
+    let sum: Vec<i128> = mine.iter().zip(theirs).map(|(a, b)| a + b).collect();
+    let got = encoder.decode(&encoder.encode_coefficients(&sum, 3, *scale).unwrap()).unwrap();
+    let error = got.iter().zip(&values).map(|(g, v)| (g - v).norm()).fold(0.0, f64::max);
+    // Deviation in a slot: sqrt(N 3.2^2 (4N/3 + 2)) / 2^38 = 2^-23.1; the largest of 4096 is within 5 of them.
+    assert!(error < 2f64.powf(-20.7), "2^{}", error.log2());
+    assert!(error > 2f64.powf(-24.0), "the noise of the fresh zero is missing: 2^{}", error.log2());
+}
+
+#[test]
+fn keys_are_streamed_one_at_a_time() {
+    let params = params();
+    let mut prg = Prg::from_seed([3; 16]);
+    let secret = SecretKey::generate(&params, &mut prg);
+    let plan = EvaluationKeyPlan { rotations: vec![1, 2, -1], conjugation: true, relinearisation: true };
+    let mut keys = EvaluationKeys::new(&params);
+    let mut sent = 0;
+    let generator = KeyGenerator::new(&secret);
+    for key in generator.keys(&plan, &mut prg) {
+        let message = bytes(|o| key.unwrap().write(o));
+        assert_eq!(message.len(), wire::switching_key_bytes(&params));
+        sent += message.len();
+        keys.insert(SeededKey::read(&params, &message).unwrap()).unwrap();
+    }
+    assert_eq!(sent, plan.bytes(&params));
+    assert!(keys.purposes().eq(plan.purposes(&params)));
+    // The generator is free again, and so is the randomness.
+    assert!(generator.public_key(&mut prg).params() == &params);
+}
+
+#[test]
+fn a_key_of_another_set_is_refused() {
+    let params = params();
+    let other = Params::new(&ParamsLiteral { log_n: 12, q_bits: vec![36], p_bits: vec![37], log_scale: 30 }).unwrap();
+    let mut prg = Prg::from_seed([4; 16]);
+    let secret = SecretKey::generate(&other, &mut prg);
+    let key = KeyGenerator::new(&secret).relinearisation_key(&mut prg).unwrap();
+    let message = bytes(|o| key.write(o));
+    assert!(matches!(SeededKey::read(&params, &message), Err(CkksError::Wire { .. })));
+    assert!(matches!(EvaluationKeys::new(&params).insert(key), Err(CkksError::ParamsMismatch { .. })));
+}
