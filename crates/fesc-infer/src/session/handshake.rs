@@ -289,6 +289,16 @@ impl Offer {
     }
 
     fn admits_terms(&self, terms: &Terms, bucket: usize, reveal: RevealChoice) -> Result<(), Refusal> {
+        if terms.rlwe != self.terms.rlwe {
+            let text = |p: &Rlwe| format!("N = {}, q = 2^{}", p.degree, p.log_q);
+            let weak = Params::new(terms.rlwe.degree, terms.rlwe.log_q).is_err();
+            let kind = if weak { RefusalKind::Weak } else { RefusalKind::Mismatch };
+            let (theirs, ours) = (text(&terms.rlwe), text(&self.terms.rlwe));
+            return Err(refuse(
+                kind,
+                format!("the client proposes parameters {theirs}; this server takes only {ours}"),
+            ));
+        }
         if *terms != self.terms {
             let message = "the client has another model, plan or parameters than this server".to_string();
             return Err(refuse(RefusalKind::Mismatch, message));

@@ -28,6 +28,8 @@ Both trust            RLWE at N = 2048, q = 2^48 (143 bits for one secret) and N
                       oblivious transfer, AES, SHA-256, TLS 1.3; the random numbers of their operating systems.
 With a dealer         (`--provider dealer`) both also trust that it colludes with neither: it sees no input, but with
                       one side's help it could read the other's.
+With --embedding public the server gives the embedding's table to everybody in the clear: smaller and faster, right where the
+                      table is published anyway. Documents stay as hidden as before; a table that was trained in private does not.
 Prepared correlations (`fesc prepare`) are secrets: who reads one side's directory and the traffic reads the session.
 
 Not promised          anything against a party that leaves the protocol; hidden sizes or times of messages; that the

@@ -1,5 +1,8 @@
 //! Runs the program and its inner processes.
 
+#[cfg(unix)]
+pub mod disk;
+pub mod place;
 pub mod server;
 pub mod tiny;
 
@@ -12,19 +15,25 @@ use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fesc");
 
+/// The program, with the log that its command line asks for.
+pub fn program() -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.env_remove("RUST_LOG");
+    command
+}
+
 /// A finished run.
 pub struct Run(Output, String);
 
 /// Runs the program to its end.
 pub fn fesc(args: &[&str]) -> Run {
-    let output = Command::new(PROGRAM).args(args).stdin(Stdio::null()).env_remove("RUST_LOG").output().unwrap();
-    Run(output, args.join(" "))
+    Run(program().args(args).stdin(Stdio::null()).output().unwrap(), args.join(" "))
 }
 
 /// The same with these bytes on its standard input.
 pub fn fesc_reads(args: &[&str], input: &[u8]) -> Run {
-    let mut command = Command::new(PROGRAM);
-    command.args(args).env_remove("RUST_LOG").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = program();
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // A program that has read enough closes its input; that is for the test to judge by the outcome.
     let _ = child.stdin.take().unwrap().write_all(input);
@@ -178,25 +187,40 @@ pub struct Watched {
 
 impl Watched {
     pub fn start(args: &[&str]) -> Self {
-        let mut child = Command::new(PROGRAM)
-            .args(args)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .env_remove("RUST_LOG")
-            .spawn()
-            .unwrap();
+        Self::spawn(program().args(args), "")
+    }
+
+    /// Starts this command with a text on its standard input.
+    pub fn spawn(command: &mut Command, text: &str) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        // One that has enough, or refuses its command line, does not read.
+        let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
         let errors = lines(child.stderr.take().unwrap());
         Self { child, errors, seen: Vec::new() }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for a line of the log with this in it.
+    pub fn wait_for(&mut self, part: &str) -> String {
+        loop {
+            let line = self.errors.recv_timeout(Duration::from_secs(60));
+            let line = line.unwrap_or_else(|_| panic!("no {part:?} in the log: {:#?}", self.seen));
+            self.seen.push(line.clone());
+            if line.contains(part) {
+                return line;
+            }
+        }
     }
 
     /// The processes that it has started.
     pub fn wait_for_pids(&mut self, count: usize) -> Vec<u32> {
         let mut pids = Vec::new();
         while pids.len() < count {
-            let line = self.errors.recv_timeout(Duration::from_secs(30)).expect("a line of the log");
+            let line = self.wait_for("pid=");
             pids.extend(line.split("pid=").nth(1).and_then(|p| p.trim().parse::<u32>().ok()));
-            self.seen.push(line);
         }
         pids
     }
@@ -212,5 +236,12 @@ impl Watched {
         let code = wait(&mut self.child, limit);
         self.seen.extend(self.errors.iter());
         (code, self.seen.join("\n"))
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

@@ -1,14 +1,13 @@
 //! A server and its clients as processes.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{PROGRAM, Run, lines, wait};
+use super::{Run, lines, program, wait};
 
 /// A process that prints where it listens: `serve` or `dealer`.
 pub struct Listening {
@@ -20,27 +19,24 @@ pub struct Listening {
 
 impl Listening {
     pub fn start(args: &[&str]) -> Self {
-        let mut child = Command::new(PROGRAM)
-            .args(args)
+        Self::spawn(program().args(args))
+    }
+
+    /// The same of a command with more than arguments.
+    pub fn spawn(command: &mut Command) -> Self {
+        let mut child = command
             .args(["--listen", "127.0.0.1:0", "--stop-with-stdin", "--json", "-v"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .env_remove("RUST_LOG")
             .spawn()
             .unwrap();
         let log = lines(child.stderr.take().unwrap());
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let said =
-            serde_json::from_str(&line).unwrap_or_else(|_| panic!("{args:?}: {:?}", log.iter().collect::<Vec<_>>()));
+            serde_json::from_str(&line).unwrap_or_else(|_| panic!("{command:?}: {:?}", log.iter().collect::<Vec<_>>()));
         Self { stdin: child.stdin.take(), child, said, log }
-    }
-
-    /// A server of a model, with a state of its own.
-    pub fn serve(model: &Path, state: &Path, more: &[&str]) -> Self {
-        let (model, state) = (model.display().to_string(), state.display().to_string());
-        Self::start(&[&["serve", "--model", &model, "--state", &state], more].concat())
     }
 
     pub fn text(&self, name: &str) -> String {
@@ -65,6 +61,17 @@ impl Listening {
         line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
     }
 
+    /// Open descriptors: files, sockets, pipes.
+    pub fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
+    }
+
+    /// Ends it without a chance to clean up.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Ends it by the end of its input; it must end well.
     pub fn stop(mut self) {
         drop(self.stdin.take());
@@ -85,19 +92,16 @@ pub struct Calling {
     name: String,
 }
 
-/// Calls a server with a text on standard input.
-pub fn call(server: &Listening, command: &str, text: &str, cache: &Path, more: &[&str]) -> Calling {
-    let (address, pin, cache) = (server.text("listening"), server.text("fingerprint"), cache.display().to_string());
-    let args = [&[command, "--server", &address, "--pin", &pin, "--cache", &cache, "--json"], more].concat();
-    let mut command = Command::new(PROGRAM);
-    command.args(&args).env_remove("RUST_LOG").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    // A client that refuses its command line does not read.
-    let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
-    Calling { child, name: args.join(" ") }
-}
-
 impl Calling {
+    /// Starts this command with a text on its standard input.
+    pub fn start(command: &mut Command, text: &str) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A client that refuses its command line does not read.
+        let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
+        Self { child, name: format!("{command:?}") }
+    }
+
     pub fn end(self) -> Run {
         Run(self.child.wait_with_output().unwrap(), self.name)
     }
