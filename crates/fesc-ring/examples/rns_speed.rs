@@ -9,8 +9,8 @@ use fesc_ring::fft::{Fft, scale_and_round};
 use fesc_ring::modulus::Modulus;
 use fesc_ring::ntt::Ntt;
 use fesc_ring::primes::ntt_primes;
-use fesc_ring::rns::{Base, Mode, Prime};
-use fesc_ring::{Prg, sample};
+use fesc_ring::rns::{Base, Mode, Packed, Prime};
+use fesc_ring::{Prg, Ring, sample};
 use std::error::Error;
 use std::time::Instant;
 
@@ -86,6 +86,7 @@ fn kernels(log: u32, path: Path) -> Result<(), Box<dyn Error>> {
         });
         report.line(&format!("dot2, 6 digits, keys from memory, {name}"), us);
     }
+    packed_keys(&report, &digits, path)?;
     report.line("permutation alone", least(|| table.apply_with(path, digits[0], &mut o0)));
     let (x, y) = ([digits[0], digits[1]], [digits[2], digits[3]]);
     report.line("tensor", least(|| prime.tensor_with(path, x, y, [&mut o0, &mut o1, &mut o2])));
@@ -124,27 +125,46 @@ fn kernels(log: u32, path: Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Reading tens of megabytes, from small pages and from huge ones.
+/// The sum over keys from memory that are packed to 40 bits.
+fn packed_keys(report: &Report, digits: &[&[u64]], path: Path) -> Result<(), Box<dyn Error>> {
+    let n = digits[0].len();
+    let m = Modulus::new(ntt_primes(40, n, 1)?[0])?;
+    let prime = Prime::new(m)?;
+    let mut prg = Prg::from_seed([8; 16]);
+    let digits: Vec<Aligned<u64>> = digits.iter().map(|_| uniform(&mut prg, m, n)).collect();
+    let digits: Vec<&[u64]> = digits.iter().map(|x| &**x).collect();
+    let limb = Ring::new(40)?.pack(&uniform(&mut prg, m, n));
+    let mut keys = Aligned::<u8>::zeroed(480 * limb.len() + 64);
+    keys.chunks_exact_mut(limb.len()).for_each(|k| k.copy_from_slice(&limb));
+    let views: Result<Vec<Packed>, _> =
+        (0..480).map(|k| Packed::new(&prime, n, &keys[k * limb.len()..(k + 1) * limb.len() + 64])).collect();
+    let views = views?;
+    let (mut o0, mut o1, mut turn) = (Aligned::zeroed(n), Aligned::zeroed(n), 0);
+    let us = least(|| {
+        turn = (turn + 1) % 40;
+        let (k0, k1) = views[12 * turn..12 * turn + 12].split_at(6);
+        prime.dot2_packed_with(path, Mode::default(), &digits, [k0, k1], [&mut o0, &mut o1]);
+    });
+    report.line("dot2, 6 digits, 40-bit keys from memory", us);
+    Ok(())
+}
+
+/// Allocating 64 MB, and reading them in a row, on huge pages and on small ones.
 fn pages() {
     let words = 8 << 20;
-    let huge = Aligned::<u64>::zeroed(words);
-    let small = vec![1u64; words];
-    let sum = |v: &[u64]| {
-        // One word per line, in the order of a key switch: 16 streams.
-        let stride = words / 16;
-        let mut total = 0u64;
-        for i in (0..stride).step_by(8) {
-            for s in 0..16 {
-                total = total.wrapping_add(v[s * stride + i]);
-            }
-        }
-        total
+    let (huge, small) = (Aligned::<u64>::zeroed(words), vec![1u64; words]);
+    let read = |v: &[u64]| {
+        least(|| {
+            std::hint::black_box(v.iter().step_by(8).fold(0u64, |sum, &x| sum.wrapping_add(x)));
+        })
     };
-    for (name, v) in [("huge pages", &huge[..]), ("small pages", &small[..])] {
-        let us = least(|| {
-            std::hint::black_box(sum(v));
-        });
-        println!("64 MB in 16 streams, {name}: {us:.0} us, {:.1} GB/s", words as f64 * 8.0 / us / 1e3);
+    let first = [
+        least(|| drop(std::hint::black_box(Aligned::<u64>::zeroed(words)))),
+        least(|| drop(std::hint::black_box(vec![1u64; words]))),
+    ];
+    for ((name, v), first) in [("huge", &huge[..]), ("small", &small[..])].into_iter().zip(first) {
+        let us = read(v);
+        println!("64 MB on {name} pages: first touch {first:.0} us, read {us:.0} us, {:.1} GB/s", 67.1e3 / us);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Arithmetic only: vectors over `Z_2^l`, bit packing, pseudorandom streams.
+//! Arithmetic only: vectors over `Z_2^l`, bit packing, pseudorandom streams; transforms and residue kernels of lattice schemes.
 //!
 //! The only crate of the workspace that may hold `unsafe` code (SIMD kernels). Every kernel has a portable twin,
 //! is chosen at run time in one place, and is tested bit for bit against its twin.

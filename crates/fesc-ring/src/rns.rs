@@ -23,12 +23,14 @@ mod avx512;
 mod base;
 mod dot;
 mod linear;
+mod second;
 mod tensor;
 #[cfg(test)]
 mod tests;
 
 pub use base::{Base, MAX_SOURCES, Target};
 pub use dot::Mode;
+pub use second::Packed;
 
 use crate::cpu::Path;
 use crate::modulus::{Modulus, ModulusError, Shoup};
@@ -49,6 +51,16 @@ pub enum RnsError {
     Count {
         /// Primes given.
         count: usize,
+    },
+    /// A packed vector is too short.
+    #[error("{count} residues of {bits} bits do not fit {got} bytes")]
+    Packed {
+        /// Residues expected.
+        count: usize,
+        /// Bits of each.
+        bits: usize,
+        /// Bytes given.
+        got: usize,
     },
     /// A prime occurs twice.
     #[error("prime {value} occurs twice in a base; all must be distinct")]
@@ -77,6 +89,18 @@ pub struct Prime {
     depth: usize,
     /// The best path of this processor.
     best: Path,
+    /// Whether it has AVX-512 VBMI too, which no processor with IFMA is known to lack.
+    shuffles_bytes: bool,
+}
+
+#[cfg(target_arch = "x86_64")]
+fn shuffles_bytes() -> bool {
+    is_x86_feature_detected!("avx512vbmi")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn shuffles_bytes() -> bool {
+    false
 }
 
 impl Prime {
@@ -101,6 +125,7 @@ impl Prime {
             inverse: inverse & ((1 << 52) - 1),
             depth,
             best: Path::available().last().unwrap_or(Path::Portable),
+            shuffles_bytes: shuffles_bytes(),
         })
     }
 

@@ -12,8 +12,8 @@
 //! `k^2 2^-52`: closer than that to `Q / 2` the result may be `y - Q` or `y + Q` instead, on every path alike.
 //!
 //! Three passes, so that they fit a key switch: [`Base::scale`] per source prime, [`Base::overflow`] once, [`Target::apply`] per target prime.
-//! Cost of the last for eight elements: `k + 1` loads, one store, `2 (k + 1) + 2` multiply-adds at two per cycle and about 8 cheap operations:
-//! 8 cycles at `k = 3`, a fifth of a transform. The inputs stay in the second-level cache when the loop over target primes is outside.
+//! Cost of the last for eight elements: `k + 1` loads, one store, `2 (k + 1) + 2` multiply-adds and 8 other operations at
+//! two per cycle: 9 cycles at `k = 3`, measured 10.5, that is 0.27 of a transform at `N = 32768`. The inputs stay in the second-level cache when the loop over target primes is outside.
 
 #[cfg(target_arch = "x86_64")]
 use super::avx512::{Consts, Sum, load, store};

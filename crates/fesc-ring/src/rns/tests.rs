@@ -81,6 +81,39 @@ fn a_permuted_sum_is_the_sum_of_permuted_digits() {
 }
 
 #[test]
+fn packed_factors_give_the_sum_of_plain_ones_on_every_path() {
+    let mut prg = Prg::from_seed([6; 16]);
+    for bits in 20..=50 {
+        let prime = prime(bits);
+        let p = prime.modulus().value();
+        for (len, slack) in [(0, 0), (1, 0), (8, 0), (9, 64), (31, 1), (32, 63), (64, 64), (100, 0), (256, 64)] {
+            let table = Table::new(len, 3).ok();
+            let [a, b0, b1] = [13, 13, 13].map(|count| residues(&mut prg, p, count, len, bits % 3 == 0));
+            let pack = |values: &Vec<u64>| {
+                let mut bytes = crate::Ring::new(bits).unwrap().pack(values);
+                // What follows does not matter.
+                bytes.resize(bytes.len() + slack, 0xa5);
+                bytes
+            };
+            let packed = [&b0, &b1].map(|b| b.iter().map(pack).collect::<Vec<_>>());
+            let views: [Vec<Packed>; 2] =
+                packed.each_ref().map(|b| b.iter().map(|b| Packed::new(&prime, len, b).unwrap()).collect());
+            for path in Path::available() {
+                for order in [None, table.as_ref()] {
+                    let mode = Mode { add: false, order };
+                    let [mut x0, mut x1, mut y0, mut y1] = [1, 2, 3, 4].map(|x| vec![x; len]);
+                    prime.dot2_packed_with(path, mode, &slices(&a), [&views[0], &views[1]], [&mut x0, &mut x1]);
+                    prime.dot2_with(path, mode, &slices(&a), [&slices(&b0), &slices(&b1)], [&mut y0, &mut y1]);
+                    assert_eq!((x0, x1), (y0, y1), "{bits} {len} {slack} {path:?}");
+                }
+            }
+        }
+    }
+    let short = Packed::new(&prime(50), 8, &[0; 49]).err();
+    assert_eq!(short, Some(RnsError::Packed { count: 8, bits: 50, got: 49 }));
+}
+
+#[test]
 fn tensor_and_square_are_the_products_on_every_path() {
     let mut prg = Prg::from_seed([3; 16]);
     for prime in BITS.map(prime) {
