@@ -5,7 +5,7 @@
 //!
 //! The secret key cannot be copied, printed or written:
 //!
-//! ```compile_fail,E0599
+//! ```compile_fail,E0308
 //! fn copy(k: &fesc_ckks::client::SecretKey) -> fesc_ckks::client::SecretKey { k.clone() }
 //! ```
 //! ```compile_fail,E0277

@@ -26,7 +26,7 @@
 //!     let _ = b.mask(zero, n);
 //! }
 //! ```
-//! ```compile_fail,E0599
+//! ```compile_fail,E0308
 //! fn copy(zero: &fesc_ckks::FreshZero) -> fesc_ckks::FreshZero { zero.clone() }
 //! ```
 //! ```compile_fail,E0423

@@ -270,8 +270,8 @@ impl Params {
     /// Whether `magnitude` is at most `(q_0 ... q_level - 1) / 2`, exactly.
     pub(crate) fn holds(&self, level: usize, magnitude: u128) -> bool {
         // A product above 2^128 holds every magnitude below 2^127, and wide integers have no other.
-        let primes = self.0.ntts.iter().take(level + 1).map(|n| u128::from(n.modulus().value()));
-        let product = primes.fold(Some(1u128), |q, p| q.and_then(|q| q.checked_mul(p)));
+        let mut primes = self.0.ntts.iter().take(level + 1).map(|n| u128::from(n.modulus().value()));
+        let product = primes.try_fold(1u128, u128::checked_mul);
         product.is_none_or(|q| magnitude <= (q - 1) / 2)
     }
 

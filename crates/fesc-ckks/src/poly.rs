@@ -52,7 +52,6 @@ impl Poly {
     }
 
     /// From the pool, all zero.
-    #[allow(dead_code)]
     pub(crate) fn zero(params: &Params, limbs: usize) -> Self {
         Self { words: Words::Pooled(params.pool().take_zeroed(limbs * params.degree())), degree: params.degree() }
     }

@@ -56,8 +56,8 @@ fn digits_agree_with_big_integers_at_all_levels() {
                 })
                 .collect();
             let mut poly = Poly::scratch(&params, level + 1);
-            for i in 0..=level {
-                let residue = |x: &BigInt| u64::try_from(((x % primes[i]) + primes[i]) % primes[i]).unwrap();
+            for (i, &q) in primes.iter().enumerate().take(level + 1) {
+                let residue = |x: &BigInt| u64::try_from(((x % q) + q) % q).unwrap();
                 poly.limb_mut(i).iter_mut().zip(&numbers).for_each(|(o, x)| *o = residue(x));
             }
             // The reference agrees with itself, so that it can judge.
