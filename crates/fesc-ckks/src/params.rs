@@ -18,7 +18,7 @@ use fesc_ring::fft::Fft;
 use fesc_ring::modulus::Modulus;
 use fesc_ring::ntt::Ntt;
 use fesc_ring::pool::Pool;
-use fesc_ring::rns::Prime;
+use fesc_ring::rns::{self, Prime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -31,7 +31,7 @@ pub const MIN_LOG_N: u32 = 12;
 /// Largest supported `log2 N`.
 pub const MAX_LOG_N: u32 = 16;
 /// Most data primes, and most special primes: what the lazy sums of the kernels can hold.
-pub const MAX_PRIMES: usize = 64;
+pub const MAX_PRIMES: usize = rns::MAX_SOURCES;
 /// Most bits of `Q P` at 128 bits of security, from `N = 2^12` on.
 const LIMITS: [u32; 5] = [106, 214, 430, 868, 1747];
 
