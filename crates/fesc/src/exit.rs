@@ -8,6 +8,7 @@
 //! | 3 | the peer, the network or the protocol failed |
 //! | 4 | over a limit of size, memory or count |
 //! | 5 | refused for security: certificate, pin, weak parameters, no randomness |
+//! | 130 | ended by a signal; a server that a first signal stops has done its work and ends with 0 |
 
 use fesc_infer::InferError;
 use fesc_infer::session::{RefusalKind, SessionError};
@@ -27,6 +28,8 @@ pub const PEER: u8 = 3;
 pub const LIMIT: u8 = 4;
 /// Refused for security.
 pub const SECURITY: u8 = 5;
+/// Ended by a signal, before the work was done.
+pub const SIGNAL: u8 = 130;
 
 /// Errors that belong to the program itself.
 #[derive(Debug, thiserror::Error)]
@@ -117,12 +120,14 @@ pub fn session(error: &SessionError) -> Option<u8> {
         SessionError::Model(e) => return model(e),
         SessionError::Weak(_) | SessionError::WrongModel { .. } | SessionError::Transcript => SECURITY,
         SessionError::TooLarge { .. } | SessionError::TooManyTokens { .. } | SessionError::TimeLimit(_) => LIMIT,
-        SessionError::Refused { kind: K::Tokens | K::Busy, .. } => LIMIT,
+        SessionError::Refused { kind: K::Tokens | K::Busy | K::Full, .. } => LIMIT,
+        SessionError::Refused { kind: K::Weak, .. } => SECURITY,
         SessionError::Version { .. }
         | SessionError::Malformed { .. }
         | SessionError::Mismatch { .. }
         | SessionError::Refused { .. }
-        | SessionError::NoSecondConnection(_) => PEER,
+        | SessionError::NoSecondConnection(_)
+        | SessionError::Silent(_) => PEER,
         _ => return None,
     })
 }
@@ -234,6 +239,7 @@ mod tests {
             (SessionError::TooManyTokens { tokens: 9, bucket: 128, limit: 1 }.into(), LIMIT),
             (SessionError::Version { ours: 1, theirs: 2 }.into(), PEER),
             (SessionError::Refused { kind: RefusalKind::Busy, message: "full".into() }.into(), LIMIT),
+            (SessionError::Refused { kind: RefusalKind::Weak, message: "N = 1024".into() }.into(), SECURITY),
             (SessionError::Refused { kind: RefusalKind::Mismatch, message: "other".into() }.into(), PEER),
             (SessionError::Infer(InferError::Mpc(MpcError::Net(NetError::Ended))).into(), PEER),
             (InferError::Length { tokens: 9, most: 1 }.into(), LIMIT),

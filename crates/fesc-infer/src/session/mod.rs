@@ -5,7 +5,8 @@
 //! - [`public`]: the model's public part and its id; [`download`], [`cache`]: how it reaches the client and stays there;
 //! - [`bucket`]: what the server may know of a document's length;
 //! - [`source`]: where correlations come from: inline, ahead, a dealer, a store;
-//! - [`client`]: one visit of a client; [`server`]: many clients at once, within limits; [`dealer`]: the third process.
+//! - [`client`]: one visit of a client; [`server`]: many clients at once, within limits; [`dealer`]: the third process;
+//! - [`Lines`]: how a client is ended from outside.
 //!
 //! | phase | what |
 //! |---|---|

@@ -56,8 +56,8 @@ pub struct ThirdArgs {
     pub dealer_pin: Option<Fingerprint>,
 }
 
-/// What the client learns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// What the client learns, the less first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum RevealArg {
     /// The class alone.
     Label,
@@ -145,18 +145,30 @@ pub struct ServeArgs {
     /// Prepared sessions that may wait for their use.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub max_prepared: u32,
+    /// Bytes on disk that prepared sessions may take together; 20 GiB unless told.
+    #[arg(long, value_name = "BYTES", default_value_t = 20 << 30)]
+    pub prepared_bytes: u64,
+    /// Days after which a prepared session that nobody has used is deleted.
+    #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub prepared_days: u32,
     /// Seconds that a session may take.
     #[arg(long, default_value = "7200", value_parser = seconds)]
     pub session_time: Duration,
+    /// Seconds in which a client must say what it wants, each time that it is its turn before the run.
+    #[arg(long, default_value = "60", value_parser = seconds)]
+    pub answer_time: Duration,
+    /// Seconds that running sessions are given when the server is told to stop (SIGINT, SIGTERM; a second one ends at once).
+    #[arg(long, default_value = "10", value_parser = seconds)]
+    pub grace: Duration,
     /// Megabytes of correlations that a session keeps ready.
     #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub ready: u64,
     /// Whether the table of the embedding is secret.
     #[arg(long, value_enum, default_value_t = EmbeddingArg::Encrypted)]
     pub embedding: EmbeddingArg,
-    /// What clients may learn.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "label,logits")]
-    pub reveal: Vec<RevealArg>,
+    /// The most that clients may learn: with logits they choose between both.
+    #[arg(long, value_enum, default_value_t = RevealArg::Label)]
+    pub reveal: RevealArg,
     /// The dealer.
     #[command(flatten)]
     pub third: ThirdArgs,

@@ -4,28 +4,33 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use fesc_infer::Answer;
+use fesc_infer::session::Lines;
 use fesc_infer::session::bucket::MAX_BUCKET;
 use fesc_infer::session::client::{Choice, Finished, Visit};
 use fesc_model::Tokenizer;
 use fesc_model::outline::scale::REVEAL;
 use serde_json::{Value, json};
+use zeroize::Zeroizing;
 
 use super::{SETUP_LIMIT, line, trust, verify};
 use crate::classifier::softmax;
 use crate::cli::{self, ClassifyArgs, Provider, WhenArg};
 use crate::exit::Refusal;
+use crate::interrupt;
 use crate::parties::child::os_random;
 use crate::report::{Format, Report, Row};
 
 /// Classifies a text on a server. The text is read when the command line makes sense, and before anybody is called.
 pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: Format) -> Result<()> {
     let private = &args.private;
-    let dial = line::server(&private.connect)?;
-    let choice = choice(args)?;
-    let text = text()?;
+    let lines = Lines::default();
+    let dial = line::server(&private.connect, &lines)?;
+    let choice = choice(args, &lines)?;
+    let text = Zeroizing::new(text()?);
     let check = private.verify.then(|| verify::Check::load(&args.model)).transpose()?;
     let cache = line::cache(&private.connect)?;
     let mut prg = os_random()?;
+    interrupt::on_first(move || lines.cut())?;
     let start = Instant::now();
     let mut shown = line::Shown::new();
     let visit = Visit::start(&dial, &cache, private.connect.expect, SETUP_LIMIT, &mut prg, &mut shown)?;
@@ -64,10 +69,10 @@ fn provider(choice: &Choice) -> &'static str {
     }
 }
 
-fn choice(args: &ClassifyArgs) -> Result<Choice> {
+fn choice(args: &ClassifyArgs, lines: &Lines) -> Result<Choice> {
     let private = &args.private;
     let bytes = (private.ready as usize) << 20;
-    let third = line::third(&private.third, &private.connect.line, private.connect.insecure_plaintext)?;
+    let third = line::third(&private.third, &private.connect.line, private.connect.insecure_plaintext, Some(lines))?;
     match (&private.prepared, private.provider, third, private.when) {
         (Some(directory), Provider::TwoParty, None, _) => Ok(Choice::Prepared(directory.clone())),
         (None, Provider::Dealer, Some(dial), _) => Ok(Choice::Dealer(Box::new(dial), bytes)),

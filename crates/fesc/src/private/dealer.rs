@@ -1,8 +1,5 @@
 //! `fesc dealer`: a third process that hands out correlations.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
 use anyhow::Result;
 use fesc_infer::session;
 use fesc_net::{Identity, Listener, ServerSecurity};
@@ -20,13 +17,10 @@ pub fn run(args: &DealerArgs, format: Format) -> Result<()> {
     };
     let pin = identity.fingerprint().to_string();
     let listener = Listener::bind(&args.listen, ServerSecurity::Tls(identity), line::config(&args.line))?;
+    let stop = serve::told_to_stop(args.stop_with_stdin)?;
     let mut report = Report::new(format);
     report.add(Row::new().with("listening", listener.address().to_string()).with("fingerprint", pin))?;
     report.finish()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    if args.stop_with_stdin {
-        serve::stop_at_the_end_of_stdin(&stop);
-    }
     let told = |ended: session::Result<u64>| match ended {
         Ok(dealt) => tracing::info!(dealt, "a session is over"),
         Err(error) => tracing::warn!("{error}"),

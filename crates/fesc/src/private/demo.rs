@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -13,6 +14,7 @@ use super::trust;
 use crate::classifier::TwinFiles;
 use crate::cli::DemoArgs;
 use crate::exit::Refusal;
+use crate::interrupt;
 use crate::progress::Progress;
 use crate::report::{Format, Report, Row, line};
 
@@ -20,14 +22,22 @@ use crate::report::{Format, Report, Row, line};
 const SAMPLE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/search-of-a-car.txt"));
 const SAMPLE_NAME: &str = "samples/search-of-a-car.txt";
 
-/// A process of this program. Ends with its standard input, so also when this process dies; killed when dropped.
+/// The processes of a demo; a signal kills them, and with their outputs the demo ends.
+type Children = Arc<Mutex<Vec<Child>>>;
+
+fn each(children: &Children, act: impl FnMut(&mut Child)) {
+    children.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(act);
+}
+
+/// A process of this program. The server ends with its standard input, so also when this process dies; killed when dropped.
 struct Side {
-    child: Child,
+    children: Children,
+    id: u32,
     out: BufReader<ChildStdout>,
 }
 
 impl Side {
-    fn start(args: &[&str]) -> Result<Self> {
+    fn start(children: &Children, args: &[&str]) -> Result<Self> {
         let me = std::env::current_exe().context("finding this program's own file")?;
         let mut child = Command::new(me)
             .args(args)
@@ -36,7 +46,20 @@ impl Side {
             .spawn()
             .context("starting a side of the demo")?;
         let out = child.stdout.take().context("a side without an output")?;
-        Ok(Self { child, out: BufReader::new(out) })
+        let id = child.id();
+        children.lock().unwrap_or_else(PoisonError::into_inner).push(child);
+        Ok(Self { children: Arc::clone(children), id, out: BufReader::new(out) })
+    }
+
+    /// Its end, after its output has ended.
+    fn wait(&self) -> Result<ExitStatus> {
+        let mut ended = None;
+        each(&self.children, |c| {
+            if c.id() == self.id {
+                ended = Some(c.wait());
+            }
+        });
+        Ok(ended.context("a side that was never started")??)
     }
 
     /// The next object that it prints; its own error and code if it ends instead.
@@ -44,7 +67,7 @@ impl Side {
         let mut text = String::new();
         self.out.read_line(&mut text).context("reading from a side of the demo")?;
         if text.is_empty() {
-            let status = self.child.wait()?;
+            let status = self.wait()?;
             let code = status.code().and_then(|c| u8::try_from(c).ok()).unwrap_or(crate::exit::OTHER);
             let message = format!("ended without a result ({status})");
             return Err(Refusal::Party { who: who.into(), message, code }.into());
@@ -55,9 +78,13 @@ impl Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
-        // Both fail only if it has already ended and been waited for.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        each(&self.children, |c| {
+            if c.id() == self.id {
+                // Both fail only if it has already ended and been waited for.
+                let _ = c.kill();
+                let _ = c.wait();
+            }
+        });
     }
 }
 
@@ -75,19 +102,15 @@ pub fn run(args: &DemoArgs, format: Format) -> Result<()> {
             (path("sample.txt"), SAMPLE_NAME.to_string())
         }
     };
+    let children = Children::default();
+    let killed = Arc::clone(&children);
+    // A kill that fails is that of a process which has ended.
+    interrupt::on_first(move || each(&killed, |c| drop(c.kill())))?;
     let start = Instant::now();
     let progress = Progress::start("starting the server");
     let (state, cache) = (path("state"), path("cache"));
-    let mut server = Side::start(&[
-        "serve",
-        "--json",
-        "--quiet",
-        "--state",
-        &state,
-        "--listen",
-        "127.0.0.1:0",
-        "--stop-with-stdin",
-    ])?;
+    let call = ["serve", "--json", "--quiet", "--state", &state, "--listen", "127.0.0.1:0", "--stop-with-stdin"];
+    let mut server = Side::start(&children, &call)?;
     let listening = server.object("server")?;
     let text = |v: &Value, key: &str| v.get(key).and_then(Value::as_str).unwrap_or_default().to_string();
     let (address, pin) = (text(&listening, "listening"), text(&listening, "fingerprint"));
@@ -96,10 +119,10 @@ pub fn run(args: &DemoArgs, format: Format) -> Result<()> {
     let mut call = vec!["classify", &file, "--json", "--server", &address, "--pin", &pin, "--cache", &cache];
     let length = args.length.map(|l| l.to_string());
     call.extend(length.as_deref().map(|l| ["--length", l]).into_iter().flatten());
-    let mut client = Side::start(&call)?;
+    let mut client = Side::start(&children, &call)?;
     let result = client.object("client")?;
     let seconds = start.elapsed().as_secs_f64();
-    if !client.child.wait()?.success() {
+    if !client.wait()?.success() {
         bail!("the client failed after it had printed a result");
     }
     let agrees = agrees(Path::new(&file), &result)?;

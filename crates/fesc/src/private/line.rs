@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use fesc_infer::session::cache::Cache;
 use fesc_infer::session::client::Dial;
-use fesc_infer::session::{Doing, Progress as Told};
+use fesc_infer::session::{Doing, Lines, Progress as Told};
 use fesc_net::{ClientSecurity, Config, Fingerprint};
 
 use crate::cli::{ConnectArgs, LineArgs, ThirdArgs};
@@ -30,21 +30,21 @@ fn security(pin: Option<Fingerprint>, plaintext: bool, what: &str) -> Result<Cli
     }
 }
 
-/// The server that the command line names.
-pub fn server(args: &ConnectArgs) -> Result<Dial> {
+/// The server that the command line names. `lines` may cut the connections to it.
+pub fn server(args: &ConnectArgs, lines: &Lines) -> Result<Dial> {
     let Some(address) = args.server.clone() else {
         let text = "give --server ADDRESS and --pin FINGERPRINT; or --plain, to run in the clear on this machine";
         return Err(Refusal::Usage(text.into()).into());
     };
     let security = security(args.pin, args.insecure_plaintext, "--pin")?;
-    Ok(Dial { address, security, config: config(&args.line) })
+    Ok(Dial { address, security, config: config(&args.line), lines: Some(lines.clone()) })
 }
 
 /// The dealer that the command line names.
-pub fn third(args: &ThirdArgs, line: &LineArgs, plaintext: bool) -> Result<Option<Dial>> {
+pub fn third(args: &ThirdArgs, line: &LineArgs, plaintext: bool, lines: Option<&Lines>) -> Result<Option<Dial>> {
     let Some(address) = args.dealer.clone() else { return Ok(None) };
     let security = security(args.dealer_pin, plaintext, "--dealer-pin")?;
-    Ok(Some(Dial { address, security, config: config(line) }))
+    Ok(Some(Dial { address, security, config: config(line), lines: lines.cloned() }))
 }
 
 /// The cache of public parts.
@@ -77,8 +77,10 @@ impl Shown {
 
 impl Told for Shown {
     fn doing(&mut self, doing: Doing<'_>) {
-        tracing::debug!(?doing, "session");
-        self.0.say(sentence(&doing));
+        // The words of the server's log: whoever has both logs can lay them side by side.
+        let sentence = sentence(&doing);
+        tracing::debug!("{sentence}");
+        self.0.say(sentence);
     }
 }
 

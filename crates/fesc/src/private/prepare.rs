@@ -1,18 +1,22 @@
 //! `fesc prepare`: correlations for later sessions, on both sides.
 
 use anyhow::Result;
+use fesc_infer::session::Lines;
 use fesc_infer::session::client::Visit;
 
 use super::{SETUP_LIMIT, line};
 use crate::cli::{self, PrepareArgs};
+use crate::interrupt;
 use crate::parties::child::os_random;
 use crate::report::{Format, Report, Row};
 
 /// Makes them and says what they cost.
 pub fn run(args: &PrepareArgs, format: Format) -> Result<()> {
-    let dial = line::server(&args.connect)?;
+    let lines = Lines::default();
+    let dial = line::server(&args.connect, &lines)?;
     let cache = line::cache(&args.connect)?;
     let mut prg = os_random()?;
+    interrupt::on_first(move || lines.cut())?;
     let mut shown = line::Shown::new();
     let visit = Visit::start(&dial, &cache, args.connect.expect, SETUP_LIMIT, &mut prg, &mut shown)?;
     let (id, bucket) = (visit.known().id, visit.bucket(args.length as usize)?);

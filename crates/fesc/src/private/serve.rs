@@ -2,26 +2,24 @@
 
 use std::io::Read;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::Result;
 use fesc_infer::ServerSetup;
 use fesc_infer::session::SessionError;
 use fesc_infer::session::public::Hosted;
 use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
+use fesc_infer::session::source::shelf::Amount;
 use fesc_net::{Identity, Listener, ServerSecurity};
 
 use super::{line, state, trust};
 use crate::classifier::TwinFiles;
-use crate::cli::ServeArgs;
+use crate::cli::{RevealArg, ServeArgs};
 use crate::exit;
+use crate::interrupt;
 use crate::parties::child::os_random;
 use crate::progress::Progress;
 use crate::report::{Format, Report, Row};
-
-/// How long sessions may go on after the end was announced.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// Serves until it is told to stop.
 pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
@@ -34,7 +32,9 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
     let TwinFiles { name, twin, tokenizer_json, .. } = TwinFiles::load(directory)?;
     let master = state::master(&args.state, &mut prg)?;
     progress.say("making the model's public part");
-    let setup = ServerSetup::with_embedding(twin, master, args.embedding.into())?;
+    let setup = ServerSetup::in_directory(&twin, *master, args.embedding.into(), &args.state)?;
+    // The weights are in the setup's file from here on.
+    drop(twin);
     let hosted = Hosted::new(setup, Some(tokenizer_json))?;
     drop(progress);
     let public_bytes = hosted.bytes;
@@ -60,17 +60,26 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
             sessions: args.max_sessions.into(),
             tokens: args.max_tokens as usize,
             time: args.session_time,
-            prepared: args.max_prepared as usize,
+            speak: args.answer_time,
+            prepared: Amount { stores: args.max_prepared as usize, bytes: args.prepared_bytes },
+            prepared_days: args.prepared_days,
             queue_bytes: (args.ready as usize) << 20,
-            grace: GRACE,
+            grace: args.grace,
         },
-        reveals: args.reveal.iter().map(|&r| r.into()).collect(),
+        // Logits tell the label too.
+        reveals: [RevealArg::Label, RevealArg::Logits]
+            .iter()
+            .filter(|r| **r <= args.reveal)
+            .map(|&r| r.into())
+            .collect(),
         store: args.store.clone(),
-        dealer: line::third(&args.third, &args.line, args.insecure_plaintext)?,
+        dealer: line::third(&args.third, &args.line, args.insecure_plaintext, None)?,
         insecure_verify: args.insecure_verify,
     };
-    let server = Arc::new(Server::new(hosted, options, Box::new(Log))?);
+    let counts = Arc::new(Counts::default());
+    let server = Arc::new(Server::new(hosted, options, Box::new(Log(Arc::clone(&counts))))?);
     let listener = Listener::bind(&args.listen, security, line::config(&args.line))?;
+    let stop = told_to_stop(args.stop_with_stdin)?;
     let mut report = Report::new(format);
     report.add(
         Row::new()
@@ -84,15 +93,26 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
             .detail("pid", std::process::id()),
     )?;
     report.finish()?;
+    server.run(&listener, &mut prg, &stop)?;
+    let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
+    let mut report = Report::new(format);
+    report.add(Row::new().with("served", count(&counts.served)).with("failed", count(&counts.failed)))?;
+    report.finish()
+}
+
+/// A flag that the first signal sets, and the end of standard input where that is asked for.
+pub fn told_to_stop(with_stdin: bool) -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    if args.stop_with_stdin {
+    let flag = Arc::clone(&stop);
+    interrupt::on_first(move || flag.store(true, Ordering::Relaxed))?;
+    if with_stdin {
         stop_at_the_end_of_stdin(&stop);
     }
-    Ok(server.run(&listener, &mut prg, &stop)?)
+    Ok(stop)
 }
 
 /// Sets the flag when standard input ends: how a parent stops a child, however it ends itself.
-pub fn stop_at_the_end_of_stdin(stop: &Arc<AtomicBool>) {
+fn stop_at_the_end_of_stdin(stop: &Arc<AtomicBool>) {
     let stop = Arc::clone(stop);
     std::thread::spawn(move || {
         let mut rest = [0; 256];
@@ -101,8 +121,15 @@ pub fn stop_at_the_end_of_stdin(stop: &Arc<AtomicBool>) {
     });
 }
 
-/// Events go to the log.
-struct Log;
+/// Sessions that are over.
+#[derive(Default)]
+struct Counts {
+    served: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// Events go to the log, and are counted.
+struct Log(Arc<Counts>);
 
 impl Audience for Log {
     fn event(&self, number: u64, event: Event<'_>) {
@@ -112,11 +139,17 @@ impl Audience for Log {
             }
             Event::Doing(doing) => tracing::debug!(session = number, "{}", line::sentence(&doing)),
             Event::Done(report) => {
+                self.0.served.fetch_add(1, Ordering::Relaxed);
                 let bytes = report.setup.bytes() + report.offline.bytes() + report.online.bytes();
                 tracing::info!(session = number, seconds = report.total_s, bytes, "done");
             }
-            Event::Failed(error @ SessionError::Died(_)) => tracing::error!(session = number, "{error}"),
-            Event::Failed(error) => tracing::warn!(session = number, code = ?exit::session(error), "{error}"),
+            Event::Failed(error) => {
+                self.0.failed.fetch_add(1, Ordering::Relaxed);
+                match error {
+                    SessionError::Died(_) => tracing::error!(session = number, "{error}"),
+                    _ => tracing::warn!(session = number, code = ?exit::session(error), "{error}"),
+                }
+            }
         }
     }
 }

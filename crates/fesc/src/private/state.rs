@@ -7,13 +7,14 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use fesc_net::Identity;
 use fesc_ring::Prg;
+use zeroize::Zeroizing;
 
 use crate::exit::Refusal;
 
 /// The master seed of a state directory; drawn on the first start.
 ///
 /// The same seed and the same weights give the same public part, so that clients keep their downloads.
-pub fn master(directory: &Path, prg: &mut Prg) -> Result<[u8; 32]> {
+pub fn master(directory: &Path, prg: &mut Prg) -> Result<Zeroizing<[u8; 32]>> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -24,20 +25,23 @@ pub fn master(directory: &Path, prg: &mut Prg) -> Result<[u8; 32]> {
     match File::open(&path) {
         Ok(file) => {
             private(&file, &path)?;
-            let mut seed = Vec::new();
-            file.take(33).read_to_end(&mut seed).with_context(name)?;
+            // Room for all of it: a vector that grows leaves copies behind.
+            let mut read = Zeroizing::new(Vec::with_capacity(64));
+            file.take(33).read_to_end(&mut read).with_context(name)?;
             let wrong = || Refusal::Usage(format!("{} is no master seed: it must have 32 bytes", name()));
-            Ok(seed.try_into().map_err(|_| wrong())?)
+            let mut seed = Zeroizing::new([0; 32]);
+            seed.copy_from_slice(Some(&read[..]).filter(|r| r.len() == 32).ok_or_else(wrong)?);
+            Ok(seed)
         }
         Err(e) if e.kind() == ErrorKind::NotFound => {
-            let mut seed = [0; 32];
-            prg.fill_bytes(&mut seed);
+            let mut seed = Zeroizing::new([0; 32]);
+            prg.fill_bytes(&mut *seed);
             let mut options = OpenOptions::new();
             options.write(true).create_new(true);
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             let mut file = options.open(&path).with_context(name)?;
-            file.write_all(&seed).and_then(|()| file.sync_all()).with_context(name)?;
+            file.write_all(&*seed).and_then(|()| file.sync_all()).with_context(name)?;
             Ok(seed)
         }
         Err(e) => Err(e).with_context(name),
