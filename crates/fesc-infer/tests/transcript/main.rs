@@ -30,9 +30,14 @@ use fesc_ring::{Prg, Ring};
 use statistic::{LIMIT, covered, excess};
 use wire::{Frame, Mode, Transcript, session};
 
+type Way = (End, End);
+/// One direction of one connection.
+type Line = (Way, usize);
+type Sent<'a> = (u16, &'a [u8]);
+
 const TOKENS: usize = 128;
-const UP: (End, End) = (End::Client, End::Server);
-const DOWN: (End, End) = (End::Server, End::Client);
+const UP: Way = (End::Client, End::Server);
+const DOWN: Way = (End::Server, End::Client);
 
 /// A model of the same outline for every seed: ranges are those of one of them. Its states are wide enough for both engines of products.
 fn model(seed: u8) -> ServerSetup {
@@ -59,7 +64,7 @@ fn bytes<'a>(frames: impl Iterator<Item = &'a Frame>) -> u64 {
     frames.map(|f| (f.payload.len() + HEADER_BYTES) as u64).sum()
 }
 
-fn way(frame: &Frame) -> (End, End) {
+fn way(frame: &Frame) -> Way {
     (frame.from, frame.to)
 }
 
@@ -145,7 +150,7 @@ fn check_sizes(mode: Mode, transcript: &Transcript, flow: &Flow) {
 
 /// Masked kinds are uniform in each direction; so is the exclusive or of what two parties exchange; and nothing comes twice.
 fn check_masks(mode: Mode, frames: &[Frame]) {
-    let mut by: BTreeMap<(u16, (End, End)), Vec<&[u8]>> = BTreeMap::new();
+    let mut by = BTreeMap::<(u16, Way), Vec<&[u8]>>::new();
     for frame in frames {
         by.entry((frame.tag, way(frame))).or_default().push(&frame.payload);
     }
@@ -176,10 +181,10 @@ fn openings(ours: &[&[u8]], theirs: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Every line's messages, in order, of the kinds that `keep`.
-fn lines(frames: &[Frame], keep: impl Fn(&Kind) -> bool) -> BTreeMap<(End, End, usize), Vec<(u16, &[u8])>> {
+fn lines(frames: &[Frame], keep: impl Fn(&Kind) -> bool) -> BTreeMap<Line, Vec<Sent<'_>>> {
     let mut lines: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for f in frames.iter().filter(|f| keep(known(f))) {
-        lines.entry((f.from, f.to, f.connection)).or_default().push((f.tag, f.payload.as_slice()));
+        lines.entry((way(f), f.connection)).or_default().push((f.tag, f.payload.as_slice()));
     }
     lines
 }
@@ -197,7 +202,7 @@ fn audit(mode: Mode, reveal: RevealChoice) {
         transcript.frames
     });
     let shape = |frames| -> Vec<(_, Vec<(u16, usize)>)> {
-        let lengths = |(line, sent): (_, Vec<(u16, &[u8])>)| (line, sent.iter().map(|(t, p)| (*t, p.len())).collect());
+        let lengths = |(line, sent): (_, Vec<Sent<'_>>)| (line, sent.iter().map(|(t, p)| (*t, p.len())).collect());
         lines(frames, |_| true).into_iter().map(lengths).collect()
     };
     assert!(
