@@ -98,6 +98,31 @@ pub enum InferError {
     /// The setup is not one, or not this model's.
     #[error("the model's setup: {0}; delete it and download it again")]
     Setup(&'static str),
+    /// A file of a model's setup ends too early.
+    #[error("{what}: its file ends at byte {got}, {expected} are needed; it was cut short, delete it and make it anew")]
+    Short {
+        /// What was to be read.
+        what: &'static str,
+        /// Bytes that there must be.
+        expected: u64,
+        /// Bytes that there are.
+        got: u64,
+    },
+    /// A matrix that came back from the server's file is not the one that went there.
+    #[error(
+        "matrix {matrix} of layer {layer}, {bytes} bytes from byte {at} of the server's file, is not what was written; \
+         look at the disk, and start the server again"
+    )]
+    Damaged {
+        /// The layer.
+        layer: usize,
+        /// 0: in, 1: out.
+        matrix: usize,
+        /// Where it begins.
+        at: u64,
+        /// Its length.
+        bytes: usize,
+    },
     /// The thread that prepares blocks ended before the run did.
     #[error("the thread that prepares the linear layers ended early; its error came before")]
     Pads,

@@ -120,11 +120,11 @@ impl LayerStages {
             Side::Client(_) => None,
             Side::Server(setup) => Some(setup.secrets(self.layer)?),
         };
-        let of_steps = secrets.map(|s| StepSecrets { rates: s.rates, thresholds: s.thresholds });
+        let of_steps = secrets.map(|s| StepSecrets { rates: &s.rates, thresholds: &s.thresholds });
         let (delta, z) = self.steps.run(party, dt, of_steps)?;
         enter("scan");
         let packet = Packet { x: active.x, b: active.b, c: active.c, delta, z };
-        let (y, carry) = self.scan.run(party, &packet, secrets.map(|s| s.skip), memory.carry.as_ref())?;
+        let (y, carry) = self.scan.run(party, &packet, secrets.map(|s| &s.skip[..]), memory.carry.as_ref())?;
         memory.carry = carry;
         drop(packet);
         enter("gate");
@@ -172,12 +172,12 @@ impl LayerStages {
                 let [_, x_first, _, _, dt_first] = self.widths.columns().map(|columns| columns.start);
                 let biases = match matrix {
                     Matrix::InProj => vec![
-                        Bias { first: x_first, values: secrets.conv_bias },
-                        Bias { first: dt_first, values: secrets.step_bias },
+                        Bias { first: x_first, values: &secrets.conv_bias },
+                        Bias { first: dt_first, values: &secrets.step_bias },
                     ],
                     Matrix::OutProj => Vec::new(),
                 };
-                linear.run(party, Half::Server(server, &biases), x)
+                linear.run(party, Half::Server(&server, &biases), x)
             }
         }
     }

@@ -37,7 +37,7 @@ impl Pad {
     /// # Errors
     /// If the setup has no such matrix.
     pub fn prepare(&self, setup: &ClientSetup, prg: &mut Prg) -> Result<Prepared> {
-        setup.with_hint(self.layer, self.matrix, |hint| Ok(Prepared::new(hint, self.block, prg)?))
+        Ok(Prepared::new(&setup.hint(self.layer, self.matrix)?, self.block, prg)?)
     }
 }
 

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use crate::flow::{Flow, Reveal, Segment};
 use crate::layer::{LayerStages, Memory, Side};
 use crate::pads::{Fresh, Pads};
-use crate::setup::{ClientSetup, ServerSetup, TableCopy};
+use crate::setup::{ClientSetup, ServerSetup};
 use crate::stage::{Rows, selection};
 use crate::{InferError, Result};
 
@@ -38,9 +38,9 @@ impl Watch for Unwatched {}
 /// What the client learns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The label: arg-max of the exact logits, the higher class at a tie.
+    /// The label: arg-max of the exact logits, the first class at a tie.
     Label(usize),
-    /// Logits after the exact floor, and the arg-max of the floors (the higher class at a tie).
+    /// Logits after the exact floor, and the arg-max of the floors (the first class at a tie).
     Logits {
         /// At REVEAL fractional bits.
         integers: Vec<i64>,
@@ -102,9 +102,10 @@ pub fn run_client_with(
     let select = Zeroizing::new(selection(flow.outline().shape().pooling, ids.len(), room));
     let mut embed = |party: &mut Party, s: &Segment| {
         let ids = padded.get(s.first..s.first + s.tokens).unwrap_or_default();
+        let rows = setup.rows(ids)?;
         let rows = match setup.table() {
-            TableCopy::Encrypted(table) => Rows::Client(ids, table, prg),
-            TableCopy::Public(table) => Rows::Public(ids, table),
+            Some(table) => Rows::Client { ids, rows: &rows, table, prg },
+            None => Rows::Public(&rows),
         };
         flow.embed(s).run(party, rows)
     };
@@ -123,15 +124,14 @@ pub fn run_client_with(
 pub fn run_server(party: &mut Party, flow: &Flow, setup: &ServerSetup, watch: &mut dyn Watch) -> Result<()> {
     check_role(party, Role::P1)?;
     setup.client_setup().check(flow)?;
-    let head = setup.twin().head_secrets();
-    let head = head.ok_or(InferError::Misuse { what: "the model", why: "it has no classifier" })?;
+    let head = setup.head().ok_or(InferError::Misuse { what: "the model", why: "it has no classifier" })?;
     let mut embed = |party: &mut Party, s: &Segment| {
         let rows = setup.owner().map_or(Rows::Nothing, Rows::Server);
         flow.embed(s).run(party, rows)
     };
     let stream = embedding(party, flow, &mut embed, watch)?;
     let stream = layers(party, flow, &mut Side::Server(setup), stream, watch)?;
-    let logits = logits(party, flow, stream, None, Some((head.weights, head.bias)), watch)?;
+    let logits = logits(party, flow, stream, None, Some((&head.weights, &head.bias)), watch)?;
     reveal(party, flow, &logits, watch)?;
     Ok(())
 }
@@ -222,7 +222,7 @@ fn reveal(party: &mut Party, flow: &Flow, logits: &Shared, watch: &mut dyn Watch
     Ok(match flow.reveal() {
         Reveal::Label => flow.label().run(party, logits)?.map(Answer::Label),
         Reveal::Logits => flow.floor()?.run(party, logits)?.map(|integers| {
-            let class = integers.iter().enumerate().max_by_key(|&(_, v)| v).map_or(0, |(i, _)| i);
+            let class = fesc_model::metrics::largest(&integers).unwrap_or(0);
             Answer::Logits { integers, class }
         }),
     })

@@ -4,10 +4,14 @@
 mod common;
 
 use common::*;
+use std::fs::File;
+use std::io::Write;
+
 use fesc_infer::session::SessionError;
 use fesc_infer::session::public::{Hosted, Known};
-use fesc_infer::{ClientSetup, Embedding, ServerSetup};
+use fesc_infer::{ClientSetup, Embedding, InferError, Result, ServerSetup};
 use fesc_model::Shape;
+use fesc_model::outline::Outline;
 
 fn small() -> Shape {
     Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, groups: 1, norm_groups: 1, ..shape() }
@@ -19,11 +23,19 @@ fn written(setup: &ClientSetup) -> Vec<u8> {
     bytes
 }
 
+/// A setup in a file, behind `before` other bytes.
+fn opened(bytes: &[u8], before: usize, outline: &Outline) -> Result<ClientSetup> {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&vec![1; before]).unwrap();
+    file.write_all(bytes).unwrap();
+    ClientSetup::open(file, before as u64, outline)
+}
+
 #[test]
 fn the_same_master_and_weights_give_the_same_setup() {
     let make = |seed, master| ServerSetup::new(twin(small(), 40, seed), [master; 32]).unwrap();
     let (first, again) = (make(1, 7), make(1, 7));
-    assert_eq!(first.client_setup().digest().unwrap(), again.client_setup().digest().unwrap());
+    assert_eq!(first.client_setup().digest(), again.client_setup().digest());
     let first = written(first.client_setup());
     assert_eq!(first, written(again.client_setup()));
     // Another master, or other weights: seeds and hints have nothing in common. Equal elements would be chance: 2^-48 each.
@@ -36,47 +48,26 @@ fn the_same_master_and_weights_give_the_same_setup() {
     }
 }
 
+/// Also behind other bytes, and before others. The same in every directory, and two setups in one directory leave no trace there.
 #[test]
 fn what_is_written_is_read() {
+    let directory = tempfile::tempdir().unwrap();
     for embedding in [Embedding::Encrypted, Embedding::Public] {
-        let server = ServerSetup::with_embedding(twin(small(), 40, 1), [7; 32], embedding).unwrap();
+        let model = twin(Shape { layers: 2, ..small() }, 40, 1);
+        let server = ServerSetup::with_embedding(&model, [7; 32], embedding).unwrap();
         let (setup, outline) = (server.client_setup(), server.outline().unwrap());
         let bytes = written(setup);
         assert_eq!(bytes.len() as u64, ClientSetup::bytes(outline, embedding).unwrap());
-        let read = ClientSetup::read(&mut bytes.as_slice(), outline).unwrap();
-        assert_eq!(read.digest().unwrap(), setup.digest().unwrap());
-        assert_eq!(read.embedding(), embedding);
+        let read = opened(&[&bytes[..], b"end"].concat(), 77, outline).unwrap();
+        assert_eq!((read.digest(), read.embedding()), (setup.digest(), embedding));
         assert_eq!(read.outline_digest(), outline.digest().unwrap());
-        assert_eq!(written(&read), bytes);
-    }
-}
-
-/// Hints in a file: the same setup, also behind other bytes, and hints come out as they went in.
-#[test]
-fn hints_may_stay_in_their_file() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("public");
-    let make = || twin(Shape { layers: 2, ..small() }, 40, 1);
-    for embedding in [Embedding::Encrypted, Embedding::Public] {
-        let memory = ServerSetup::with_embedding(make(), [7; 32], embedding).unwrap();
-        let filed = ServerSetup::in_file(make(), [7; 32], embedding, &path).unwrap();
-        let bytes = written(memory.client_setup());
-        assert_eq!(filed.client_setup().digest().unwrap(), memory.client_setup().digest().unwrap());
-        assert_eq!(written(filed.client_setup()), bytes);
-        assert_eq!(std::fs::read(&path).unwrap(), bytes);
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left aside");
-        // A client's: behind a header of its own.
-        let inside = tempfile::tempdir().unwrap();
-        let path = inside.path().join("known");
-        std::fs::write(&path, [&[1; 77][..], &bytes, b"end"].concat()).unwrap();
-        let outline = memory.outline().unwrap();
-        let read = ClientSetup::open(std::fs::File::open(&path).unwrap(), 77, outline).unwrap();
-        assert_eq!(read.digest().unwrap(), memory.client_setup().digest().unwrap());
-        assert_eq!(written(&read), bytes);
-        for end in [0, 77, 100, 77 + 73 + 5000, 77 + bytes.len() - 1] {
-            std::fs::write(&path, &[&[1; 77][..], &bytes].concat()[..end]).unwrap();
-            assert!(ClientSetup::open(std::fs::File::open(&path).unwrap(), 77, outline).is_err(), "{end}");
-        }
+        assert!(written(&read) == bytes);
+        let in_directory = || ServerSetup::in_directory(&model, [7; 32], embedding, directory.path()).unwrap();
+        let (one, two) = (in_directory(), in_directory());
+        assert!(written(one.client_setup()) == bytes);
+        drop(one);
+        assert!(written(two.client_setup()) == bytes);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }
 
@@ -87,25 +78,27 @@ fn cut_foreign_and_damaged_setups_are_refused_or_have_another_digest() {
     let outline = server.outline().unwrap();
     let bytes = written(server.client_setup());
     for end in [0, 7, 8, 40, 72, 73, 1000, bytes.len() - 1] {
-        assert!(ClientSetup::read(&mut &bytes[..end], outline).is_err(), "{end}");
+        assert!(opened(&bytes[..end], 3, outline).is_err(), "{end}");
     }
-    assert!(ClientSetup::read(&mut bytes.as_slice(), other.outline().unwrap()).is_err(), "another model");
+    let (all, cut) = (bytes.len() as u64, opened(&bytes[..1000], 3, outline).err().unwrap());
+    assert!(matches!(cut, InferError::Short { expected, got: 1000, .. } if expected == all), "{cut}");
+    assert!(opened(&bytes, 0, other.outline().unwrap()).is_err(), "another model");
     for at in [0, 8, 9] {
         let mut bytes = bytes.clone();
         bytes[at] ^= 0x55;
-        assert!(ClientSetup::read(&mut bytes.as_slice(), outline).is_err(), "{at}");
+        assert!(opened(&bytes, 0, outline).is_err(), "{at}");
     }
     for at in [41, 73, bytes.len() - 1] {
         let mut bytes = bytes.clone();
         bytes[at] ^= 0x55;
-        let read = ClientSetup::read(&mut bytes.as_slice(), outline).unwrap();
-        assert_ne!(read.digest().unwrap(), server.client_setup().digest().unwrap(), "{at}");
+        let read = opened(&bytes, 0, outline).unwrap();
+        assert_ne!(read.digest(), server.client_setup().digest(), "{at}");
     }
 }
 
-/// The whole public part in a file: as in memory, and cut, longer or changed files are refused.
+/// The whole public part: as it was hosted, and cut, longer or changed files are refused.
 #[test]
-fn a_public_part_may_stay_in_its_file() {
+fn a_public_part_stays_in_its_file() {
     let hosted = Hosted::new(ServerSetup::new(twin(small(), 40, 1), [7; 32]).unwrap(), Some("words".into())).unwrap();
     let mut bytes = Vec::new();
     hosted.write(&mut bytes).unwrap();
@@ -113,12 +106,15 @@ fn a_public_part_may_stay_in_its_file() {
     let path = directory.path().join("public");
     let open = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
-        Known::open(std::fs::File::open(&path).unwrap(), hosted.id, "no")
+        Known::open(File::open(&path).unwrap(), hosted.id, "no")
     };
-    let memory = Known::read(&mut bytes.as_slice(), hosted.id, "no").unwrap();
+    assert_eq!(bytes.len() as u64, hosted.bytes);
     let file = open(&bytes).unwrap();
-    assert_eq!((file.id, file.outline_digest, &file.tokenizer), (memory.id, memory.outline_digest, &memory.tokenizer));
-    assert!(written(&file.setup) == written(&memory.setup));
+    assert_eq!(
+        (file.id, file.outline_digest, file.tokenizer.as_deref()),
+        (hosted.id, hosted.outline_digest, Some("words"))
+    );
+    assert!(written(&file.setup) == written(hosted.setup.client_setup()));
     assert!(matches!(open(&[&bytes[..], b"x"].concat()), Err(SessionError::Malformed { .. })));
     for end in [0, 15, 16, 100, bytes.len() / 2, bytes.len() - 1] {
         assert!(matches!(open(&bytes[..end]), Err(SessionError::Malformed { .. })), "{end}");

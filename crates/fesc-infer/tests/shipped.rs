@@ -18,9 +18,8 @@ fn private_layers_and_labels_are_the_twins() {
     let directory = root.join("models/scotus");
     let model = Checkpoint::open(&directory).unwrap().load().unwrap();
     let tokenizer = Tokenizer::load(&directory.join("tokenizer.json")).unwrap();
-    let twin = Twin::new(&model, &Calibration::load(&directory).unwrap(), Preset::FAST).unwrap();
+    let twin = &Twin::new(&model, &Calibration::load(&directory).unwrap(), Preset::FAST).unwrap();
     let setup = ServerSetup::new(twin, [9; 32]).unwrap();
-    let twin = setup.twin();
     let flow = Flow::new(setup.outline().unwrap(), TOKENS, Reveal::Label).unwrap();
     for sample in ["bargaining", "leaflets"] {
         let text = std::fs::read_to_string(root.join(format!("samples/{sample}.txt"))).unwrap();

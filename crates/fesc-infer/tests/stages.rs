@@ -313,14 +313,22 @@ fn rows_of_the_table() {
     let (width, tokens) = (12, 70);
     let params = Params::linear().unwrap();
     let table = integers(width * VOCAB, 1 << 31, 1);
-    let (owner, copy) = Owner::publish(params, width, &table, &mut Prg::from_seed([2; 16])).unwrap();
+    let mut prg = Prg::from_seed([2; 16]);
+    let (owner, copy) = Owner::new(params, width, &mut prg).unwrap();
+    let encrypted = owner.rows(0, &table, &mut prg).unwrap();
     let ids = document(tokens, 3);
+    let pick = |id: &u32| *id as usize * width..(*id as usize + 1) * width;
+    let rows: Vec<u64> = ids.iter().flat_map(|id| &encrypted[pick(id)]).copied().collect();
+    let clear: Vec<u64> = ids.iter().flat_map(|id| &table[pick(id)]).map(|&v| RING.from_signed(v)).collect();
     let step = Embed::new(params, Embedding::Encrypted, width, F, tokens);
-    let mut prg = Prg::from_seed([4; 16]);
-    let ran = both(|p| step.run(p, Rows::Client(&ids, &copy, &mut prg)), |p| step.run(p, Rows::Server(&owner)));
+    let mut client = |rows: &[u64], p: &mut Party| {
+        let (ids, table) = (&ids[..], &copy);
+        step.run(p, Rows::Client { ids, rows, table, prg: &mut prg })
+    };
+    let ran = both(|p| client(&rows, p), |p| step.run(p, Rows::Server(&owner)));
     ran.assert_declared(|l| step.declare(l));
     let public = Embed::new(params, Embedding::Public, width, F, tokens);
-    let open = both(|p| public.run(p, Rows::Public(&ids, &table)), |p| public.run(p, Rows::Nothing));
+    let open = both(|p| public.run(p, Rows::Public(&clear)), |p| public.run(p, Rows::Nothing));
     open.assert_declared(|l| public.declare(l));
     let (private, open) = (join(&ran.client, &ran.server), join(&open.client, &open.server));
     for (at, (&a, &b)) in private.iter().zip(&open).enumerate() {
@@ -328,15 +336,16 @@ fn rows_of_the_table() {
         // Noise of deviation 167 at 30 bits is a hundredth of an ulp.
         assert!((a as f64 - exact).abs() < 1.1 && (b as f64 - exact).abs() <= 0.5, "{a} {b} {exact}");
     }
-    // The wrong kind, the wrong party, an id outside: nothing is sent.
+    // The wrong kind, the wrong party, a row too few: nothing is sent.
     let ran = both(
         |p| {
             Ok([
-                step.run(p, Rows::Public(&ids, &table)).is_err(),
-                public.run(p, Rows::Public(&[99; 70], &table)).is_err(),
+                step.run(p, Rows::Public(&clear)).is_err(),
+                public.run(p, Rows::Public(&clear[width..])).is_err(),
+                client(&rows[width..], p).is_err(),
             ])
         },
         |p| Ok(step.run(p, Rows::Nothing).is_err()),
     );
-    assert!(ran.client == [true, true] && ran.server && ran.cost.total_bytes() == 0);
+    assert!(ran.client == [true; 3] && ran.server && ran.cost.total_bytes() == 0);
 }

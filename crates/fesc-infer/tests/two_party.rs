@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use common::*;
+use fesc_infer::session::phase;
+use fesc_infer::session::source::Timed;
 use fesc_infer::{Flow, Reveal, ServerSetup, Unwatched, run_client, run_server};
 use fesc_model::Shape;
 use fesc_model::twin::Rounding;
@@ -18,29 +20,47 @@ use fesc_ot::CotKind;
 use fesc_ring::Prg;
 use fesc_rlwe::products::Rlwe;
 
+/// A party whose generator is on the channel of the protocol, counted apart.
 fn party(role: Role, mut channel: Channel) -> Party {
     let seed = |n: u8| Prg::from_seed([n + role.index() as u8; 16]);
     let source = TwoParty::setup(role, &mut channel, CotKind::Iknp, seed(10)).unwrap();
     let products = Rlwe::setup(role, &mut channel, seed(20)).unwrap();
-    Party::new(role, channel, Box::new(source.with_products(Box::new(products))))
+    channel.begin(phase::ONLINE);
+    let (timed, _) = Timed::new(Box::new(source.with_products(Box::new(products))));
+    Party::new(role, channel, Box::new(timed))
+}
+
+/// Bytes and rounds of the protocol are the declared ones, however many messages of the generator lie between its own.
+fn check_counted(flow: &Flow, party: &mut Party) {
+    let costs = flow.costs().unwrap();
+    let online = party.channel().stats().phase(phase::ONLINE);
+    let bytes: u64 = costs.iter().map(|c| c.online.total_bytes()).sum();
+    let rounds: u64 = costs.iter().map(|c| c.online.rounds).sum();
+    assert_eq!((online.sent_bytes + online.received_bytes, online.rounds), (bytes, rounds), "{:?}", party.role());
+    assert!(party.channel().stats().phase(phase::OFFLINE).rounds > rounds, "the generator spoke");
 }
 
 #[test]
 fn the_answer_is_the_twins() {
     let small = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, norm_groups: 1, ..shape() };
-    let setup = ServerSetup::new(twin(small, 40, 5), [7; 32]).unwrap();
+    let twin = twin(small, 40, 5);
+    let setup = ServerSetup::new(&twin, [7; 32]).unwrap();
     let flow = Flow::new(setup.outline().unwrap(), 20, Reveal::Label).unwrap();
     let ids = document(20, 5);
     let (c0, c1) = Channel::memory_pair();
     let answer = std::thread::scope(|scope| {
-        let server = scope.spawn(|| run_server(&mut party(Role::P1, c1), &flow, &setup, &mut Unwatched));
-        let client = setup.client_setup();
-        let mut prg = Prg::from_seed([3; 16]);
-        let answer = run_client(&mut party(Role::P0, c0), &flow, client, &ids, &mut prg, &mut Unwatched);
-        server.join().unwrap().unwrap();
+        let server = scope.spawn(|| {
+            let mut server = party(Role::P1, c1);
+            run_server(&mut server, &flow, &setup, &mut Unwatched).unwrap();
+            check_counted(&flow, &mut server);
+        });
+        let (mut client, mut prg) = (party(Role::P0, c0), Prg::from_seed([3; 16]));
+        let answer = run_client(&mut client, &flow, setup.client_setup(), &ids, &mut prg, &mut Unwatched);
+        server.join().unwrap();
+        check_counted(&flow, &mut client);
         answer.unwrap()
     });
-    let outcome = setup.twin().classify(&ids, &mut Rounding::nearest()).unwrap();
+    let outcome = twin.classify(&ids, &mut Rounding::nearest()).unwrap();
     assert_eq!(answer.class(), outcome.class, "{:?}", outcome.logits);
 }
 
@@ -49,7 +69,8 @@ fn the_answer_is_the_twins() {
 fn layers_are_the_twins_with_masks_that_the_generator_chose() {
     let wide = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 64, state: 16, groups: 1, norm_groups: 1, ..shape() };
     let tokens = 300;
-    let setup = ServerSetup::new(twin(wide, tokens, 6), [7; 32]).unwrap();
+    let twin = twin(wide, tokens, 6);
+    let setup = ServerSetup::new(&twin, [7; 32]).unwrap();
     let flow = Flow::new(setup.outline().unwrap(), tokens, Reveal::Label).unwrap();
     let ids = document(tokens, 6);
     let (c0, c1) = Channel::memory_pair();
@@ -62,13 +83,14 @@ fn layers_are_the_twins_with_masks_that_the_generator_chose() {
         let mut prg = Prg::from_seed([3; 16]);
         let answer = run_client(&mut client, &flow, setup.client_setup(), &ids, &mut prg, &mut seen);
         server.join().unwrap().unwrap();
+        check_counted(&flow, &mut client);
         answer.unwrap()
     });
     for (tag, what) in [(0x0421, "uploads of slots"), (0x0424, "uploads of vectors")] {
         assert!(heard.lock().unwrap().contains_key(&tag), "{what}");
     }
     let streams: Vec<_> = seen.shares.iter().zip(&other.shares).map(|(a, b)| join(a, b)).collect();
-    check_layers(setup.twin(), &streams);
-    let outcome = setup.twin().classify(&ids, &mut Rounding::nearest()).unwrap();
+    check_layers(&twin, &streams);
+    let outcome = twin.classify(&ids, &mut Rounding::nearest()).unwrap();
     assert_eq!(answer.class(), outcome.class, "{:?}", outcome.logits);
 }

@@ -9,7 +9,7 @@
 //! was changed on the way or on disk is refused.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Write};
+use std::io::{BufReader, ErrorKind, Read, Write};
 use std::sync::Arc;
 
 use fesc_model::outline::Outline;
@@ -68,8 +68,13 @@ fn malformed(problem: impl std::fmt::Display) -> SessionError {
     SessionError::malformed("public part of a model", problem)
 }
 
+/// A part that ends early is a bad one; a disk that fails says nothing about it.
 fn unread(error: std::io::Error) -> SessionError {
-    network(error).map_or_else(malformed, SessionError::Net)
+    match network(error) {
+        Ok(error) => SessionError::Net(error),
+        Err(error) if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::InvalidData) => malformed(error),
+        Err(source) => SessionError::Io { path: "public part of a model".into(), source },
+    }
 }
 
 fn no_setup(error: InferError) -> SessionError {
@@ -102,7 +107,7 @@ impl Front {
     fn with(self, setup: ClientSetup, expected: Hex32, remedy: &'static str) -> Result<Known> {
         let Self { card, outline, tokenizer } = self;
         let outline_digest = outline.digest()?;
-        let id = model_id(&outline_digest, &setup.digest()?, &card);
+        let id = model_id(&outline_digest, &setup.digest(), &card);
         if id != expected {
             return Err(SessionError::WrongModel { expected: expected.to_string(), got: id.to_string(), remedy });
         }
@@ -111,18 +116,9 @@ impl Front {
 }
 
 impl Known {
-    /// Reads a public part into memory and refuses it unless it is that of `expected`.
-    pub fn read(source: &mut impl Read, expected: Hex32, remedy: &'static str) -> Result<Self> {
-        let front = Front::read(source)?;
-        let setup = ClientSetup::read(source, &front.outline).map_err(no_setup)?;
-        if source.read(&mut [0]).map_err(unread)? != 0 {
-            return Err(malformed("bytes after its end"));
-        }
-        front.with(setup, expected, remedy)
-    }
-
-    /// The same from a file, in which the hints stay: memory does not grow with layers. All of it is read once and checked; the
-    /// file may get another name afterwards, or none, and must not change.
+    /// A public part in its file, where hints and table stay: memory grows neither with layers nor with the vocabulary. Refuses it unless it
+    /// is that of `expected`. All of it is read once and checked; the file may get another name afterwards, or none, and must
+    /// not change.
     pub fn open(file: File, expected: Hex32, remedy: &'static str) -> Result<Self> {
         let front = Front::read(&mut BufReader::with_capacity(1 << 16, &file))?;
         let (first, bytes) = (16 + front.card.len() as u64, file.metadata().map_err(unread)?.len());
@@ -162,12 +158,9 @@ impl Hosted {
         let problem = |e: serde_json::Error| SessionError::Malformed { what: "card", problem: e.to_string() };
         let card = serde_json::to_vec(&card).map_err(problem)?;
         let digest = outline.digest()?;
-        let id = model_id(&digest, &setup.client_setup().digest()?, &card);
-        let mut hosted = Self { id, outline, outline_digest: Hex32(digest), bytes: 0, card, setup };
-        let mut count = Count(0);
-        hosted.write(&mut count)?;
-        hosted.bytes = count.0;
-        Ok(hosted)
+        let id = model_id(&digest, &setup.client_setup().digest(), &card);
+        let bytes = 16 + card.len() as u64 + ClientSetup::bytes(&outline, setup.embedding())?;
+        Ok(Self { id, outline, outline_digest: Hex32(digest), bytes, card, setup })
     }
 
     /// Writes the public part.
@@ -184,18 +177,5 @@ impl Hosted {
             e => e.into(),
         })?;
         out.flush().map_err(failed)
-    }
-}
-
-struct Count(u64);
-
-impl Write for Count {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0 += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }

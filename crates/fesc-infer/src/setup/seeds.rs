@@ -6,6 +6,7 @@ use fesc_rlwe::{Params, Seed};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
+use super::server::parts;
 use crate::{InferError, Result};
 
 /// The root of every secret of one model: a hash of the master seed and of all weights.
@@ -24,16 +25,22 @@ impl Seeds {
         hash.update(outline.digest()?);
         for layer in 0..outline.shape().layers {
             let s = twin.secrets(layer).ok_or(InferError::Misuse { what: "the twin", why: "it has no such layer" })?;
-            for part in [s.in_proj, s.conv_bias, s.step_bias, s.rates, s.thresholds, s.skip, s.out_proj] {
+            absorb(&mut hash, &Zeroizing::new(twin.in_proj(layer)?));
+            for part in [s.conv_bias, s.step_bias, s.rates, s.thresholds, s.skip] {
                 absorb(&mut hash, part);
             }
+            absorb(&mut hash, &Zeroizing::new(twin.out_proj(layer)?));
             s.taps.iter().for_each(|taps| absorb(&mut hash, taps));
         }
         if let Some(head) = twin.head_secrets() {
             absorb(&mut hash, head.weights);
             absorb(&mut hash, head.bias);
         }
-        absorb(&mut hash, twin.table());
+        let shape = outline.shape();
+        hash.update(((shape.vocab * shape.d_model) as u64).to_le_bytes());
+        for (_, rows) in parts(twin, shape.vocab) {
+            absorb_values(&mut hash, &Zeroizing::new(rows?));
+        }
         Ok(Self(Zeroizing::new(hash.finalize().into())))
     }
 
@@ -72,6 +79,10 @@ impl Seeds {
 /// Length and values.
 fn absorb(hash: &mut Sha256, values: &[i64]) {
     hash.update((values.len() as u64).to_le_bytes());
+    absorb_values(hash, values);
+}
+
+fn absorb_values(hash: &mut Sha256, values: &[i64]) {
     let mut bytes = Zeroizing::new(Vec::with_capacity(8 * 4096));
     for chunk in values.chunks(4096) {
         bytes.clear();

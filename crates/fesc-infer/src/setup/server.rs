@@ -1,7 +1,9 @@
 //! The server's secrets: made once per start, used by every session.
+//!
+//! Made layer by layer: at any time there are the secrets and hints of one layer, some rows of the table, and the caller's weights.
 
-use std::fs::File;
-use std::io::BufWriter;
+use std::borrow::Borrow;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,19 +12,55 @@ use fesc_model::twin::{LayerSecrets, Twin};
 use fesc_rlwe::Params;
 use fesc_rlwe::embedding::Owner;
 use fesc_rlwe::linear::{Domain, Hint, Server};
-use zeroize::Zeroizing;
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 use super::Matrix;
-use super::client::{ClientSetup, TableCopy, write_header};
-use super::hints::{Hints, Layout, write_elements};
+use super::client::{ClientSetup, write_header};
+use super::layout::{Layout, write_elements};
 use super::seeds::Seeds;
+use super::stored::nameless;
+use super::vault::{Filling, Vault};
 use crate::stage::{Embedding, Widths};
 use crate::{InferError, Result};
 
-/// Everything that a server needs for any number of clients. Holds the weights: no `Debug`, no `Clone`.
+/// Rows of the table that are made at once.
+pub(super) const ROWS: usize = 1024;
+
+/// What a layer has besides its matrices: a few thousand numbers. No `Debug`, no `Clone`.
+#[derive(ZeroizeOnDrop)]
+pub(crate) struct Small {
+    pub conv_bias: Vec<i64>,
+    pub step_bias: Vec<i64>,
+    pub rates: Vec<i64>,
+    pub thresholds: Vec<i64>,
+    pub skip: Vec<i64>,
+}
+
+impl Small {
+    fn new(secrets: &LayerSecrets<'_>) -> Self {
+        Self {
+            conv_bias: secrets.conv_bias.to_vec(),
+            step_bias: secrets.step_bias.to_vec(),
+            rates: secrets.rates.to_vec(),
+            thresholds: secrets.thresholds.to_vec(),
+            skip: secrets.skip.to_vec(),
+        }
+    }
+}
+
+/// The classifier. No `Debug`, no `Clone`.
+#[derive(ZeroizeOnDrop)]
+pub(crate) struct Head {
+    pub weights: Vec<i64>,
+    pub bias: Vec<i64>,
+}
+
+/// Everything that a server needs for any number of clients: keys, and where its weights are. No `Debug`, no `Clone`.
 pub struct ServerSetup {
-    twin: Twin,
-    matrices: Vec<[Server; 2]>,
+    outline: Outline,
+    vault: Vault,
+    layers: Vec<Small>,
+    head: Option<Head>,
     owner: Option<Owner>,
     client: Arc<ClientSetup>,
 }
@@ -31,8 +69,8 @@ impl ServerSetup {
     /// Publishes a model under a master seed of the operator, with an encrypted table.
     ///
     /// # Errors
-    /// If the twin is not of the fast preset, or a shape does not fit the ring.
-    pub fn new(twin: Twin, master: [u8; 32]) -> Result<Self> {
+    /// If the twin is not of the fast preset, a shape does not fit the ring, or the system's directory for temporary files has no room.
+    pub fn new(twin: impl Borrow<Twin>, master: [u8; 32]) -> Result<Self> {
         Self::with_embedding(twin, master, Embedding::Encrypted)
     }
 
@@ -40,38 +78,49 @@ impl ServerSetup {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn with_embedding(twin: Twin, master: [u8; 32], embedding: Embedding) -> Result<Self> {
-        let seeds = Seeds::new(&twin, &Zeroizing::new(master), Params::linear()?)?;
-        let layout = layout(&twin, &seeds)?;
-        let mut hints = Vec::with_capacity(layout.shape.layers);
-        let (matrices, owner, table) = make(&twin, &layout, &seeds, embedding, &mut |both| {
-            hints.push(both);
-            Ok(())
-        })?;
-        let client = ClientSetup::from_parts(layout, twin.outline()?, Hints::Memory(hints), table)?;
-        Ok(Self { twin, matrices, owner, client: Arc::new(client) })
+    pub fn with_embedding(twin: impl Borrow<Twin>, master: [u8; 32], embedding: Embedding) -> Result<Self> {
+        Self::in_directory(twin, master, embedding, &std::env::temp_dir())
     }
 
-    /// The same with what clients download in a file, which is made anew: it is not kept in memory.
+    /// The same with its files in a directory of the operator's. They have no name there, and end with this value or this process. They
+    /// hold the weights and RLWE secrets ([`super::vault`]), and what clients download.
     ///
     /// # Errors
-    /// As [`Self::new`], and if the file can not be written.
-    pub fn in_file(twin: Twin, master: [u8; 32], embedding: Embedding, path: &Path) -> Result<Self> {
-        let seeds = Seeds::new(&twin, &Zeroizing::new(master), Params::linear()?)?;
-        let (layout, ring) = (layout(&twin, &seeds)?, twin.outline()?.ring());
-        // Written aside and renamed: whoever has the old file open keeps it.
-        let aside = path.with_extension("new");
-        let mut out = BufWriter::with_capacity(1 << 20, File::create(&aside)?);
-        write_header(&mut out, &twin.outline()?.digest()?, &layout.seed, embedding)?;
-        let (matrices, owner, table) = make(&twin, &layout, &seeds, embedding, &mut |both| {
-            both.iter().try_for_each(|hint| write_elements(ring, &mut out, hint.rows()))
-        })?;
-        table.write(ring, &mut out)?;
-        drop(table);
-        out.into_inner().map_err(|e| e.into_error())?.sync_all()?;
-        std::fs::rename(&aside, path)?;
-        let client = ClientSetup::open(File::open(path)?, 0, twin.outline()?)?;
-        Ok(Self { twin, matrices, owner, client: Arc::new(client) })
+    /// As [`Self::new`].
+    pub fn in_directory(
+        twin: impl Borrow<Twin>,
+        master: [u8; 32],
+        embedding: Embedding,
+        directory: &Path,
+    ) -> Result<Self> {
+        let twin = twin.borrow();
+        let (params, outline) = (Params::linear()?, twin.outline()?);
+        let seeds = Seeds::new(twin, &Zeroizing::new(master), params)?;
+        let layout = Layout { params, shape: *outline.shape(), seed: seeds.public() };
+        let mut filling = Filling::new(params, directory)?;
+        let mut out = BufWriter::with_capacity(1 << 20, nameless(directory)?);
+        write_header(&mut out, &outline.digest()?, &layout.seed, embedding)?;
+        let mut layers = Vec::with_capacity(layout.shape.layers);
+        for layer in 0..layout.shape.layers {
+            let secrets = twin.secrets(layer);
+            let secrets = secrets.ok_or(InferError::Misuse { what: "the twin", why: "it has no such layer" })?;
+            let place = Place { layout: &layout, seeds: &seeds, layer };
+            let mut matrix = |matrix: Matrix, rows: Vec<i64>, taps: &[i64]| -> Result<_> {
+                let (server, hint) = place.publish(matrix, rows, taps)?;
+                write_elements(params.ring(), &mut out, hint.rows())?;
+                Ok((matrix.shape(&layout.shape)?, server))
+            };
+            filling.add([
+                matrix(Matrix::InProj, twin.in_proj(layer)?, &place.taps(&secrets))?,
+                matrix(Matrix::OutProj, twin.out_proj(layer)?, &vec![1; layout.shape.d_model])?,
+            ])?;
+            layers.push(Small::new(&secrets));
+        }
+        let owner = write_table(twin, &layout, &seeds, embedding, &mut out)?;
+        let file = out.into_inner().map_err(|e| e.into_error())?;
+        let client = Arc::new(ClientSetup::open(file, 0, outline)?);
+        let head = twin.head_secrets().map(|h| Head { weights: h.weights.to_vec(), bias: h.bias.to_vec() });
+        Ok(Self { outline: outline.clone(), vault: filling.close(), layers, head, owner, client })
     }
 
     /// What clients download.
@@ -79,17 +128,12 @@ impl ServerSetup {
         &self.client
     }
 
-    /// The twin, with the outline and the weights.
-    pub fn twin(&self) -> &Twin {
-        &self.twin
-    }
-
     /// The outline.
     ///
     /// # Errors
     /// None: the constructor has seen it.
     pub fn outline(&self) -> Result<&Outline> {
-        Ok(self.twin.outline()?)
+        Ok(&self.outline)
     }
 
     /// How clients get rows of the table.
@@ -97,14 +141,18 @@ impl ServerSetup {
         self.client.embedding()
     }
 
-    pub(crate) fn matrix(&self, layer: usize, matrix: Matrix) -> Result<&Server> {
-        let found = self.matrices.get(layer).map(|both| &both[matrix.index()]);
-        found.ok_or(InferError::Size { what: "layers of the server", expected: layer + 1, got: self.matrices.len() })
+    /// A matrix, read from its file unless another session has it at this moment.
+    pub(crate) fn matrix(&self, layer: usize, matrix: Matrix) -> Result<Arc<Server>> {
+        self.vault.get(layer, matrix)
     }
 
-    pub(crate) fn secrets(&self, layer: usize) -> Result<LayerSecrets<'_>> {
-        let got = self.matrices.len();
-        self.twin.secrets(layer).ok_or(InferError::Size { what: "layers of the server", expected: layer + 1, got })
+    pub(crate) fn secrets(&self, layer: usize) -> Result<&Small> {
+        let got = self.layers.len();
+        self.layers.get(layer).ok_or(InferError::Size { what: "layers of the server", expected: layer + 1, got })
+    }
+
+    pub(crate) fn head(&self) -> Option<&Head> {
+        self.head.as_ref()
     }
 
     pub(crate) fn owner(&self) -> Option<&Owner> {
@@ -124,62 +172,73 @@ fn transposed(rows: usize, cols: usize, data: &[i64]) -> Result<Zeroizing<Vec<i6
     Ok(out)
 }
 
-fn layout(twin: &Twin, seeds: &Seeds) -> Result<Layout> {
-    Ok(Layout { params: Params::linear()?, shape: *twin.outline()?.shape(), seed: seeds.public() })
+/// A layer that is being published.
+struct Place<'a> {
+    layout: &'a Layout,
+    seeds: &'a Seeds,
+    layer: usize,
 }
 
-type Made = (Vec<[Server; 2]>, Option<Owner>, TableCopy);
+impl Place<'_> {
+    fn publish(&self, matrix: Matrix, rows: Vec<i64>, taps: &[i64]) -> Result<(Server, Hint)> {
+        let linear = matrix.shape(&self.layout.shape)?;
+        let (layer, number) = (self.layer as u32, matrix.index() as u32);
+        let domain = Domain { seed: self.layout.seed, layer, matrix: number };
+        let rows = Zeroizing::new(rows);
+        let weights = transposed(linear.outputs(), linear.inputs(), &rows)?;
+        drop(rows);
+        let mut prg = self.seeds.matrix(layer, number);
+        Ok(Server::publish(self.layout.params, linear, domain, &weights, taps, &mut prg)?)
+    }
 
-/// Publishes everything; the hints of each layer go to `keep` as they are made.
-fn make(
+    /// Taps of the input projection. Columns without a convolution take the present alone.
+    fn taps(&self, secrets: &LayerSecrets<'_>) -> Zeroizing<Vec<i64>> {
+        let shape = &self.layout.shape;
+        let (width, widths) = (shape.conv_width, Widths::new(shape));
+        let mut taps = Zeroizing::new(vec![0; shape.proj_dim() * width]);
+        let conv = widths.inner..widths.inner + shape.conv_dim();
+        for (k, taps) in taps.chunks_exact_mut(width).enumerate() {
+            for (i, tap) in taps.iter_mut().rev().enumerate() {
+                *tap = match k.checked_sub(conv.start) {
+                    Some(c) if conv.contains(&k) => secrets.taps.get(i).and_then(|t| t.get(c)).copied().unwrap_or(0),
+                    _ => i64::from(i == 0),
+                };
+            }
+        }
+        taps
+    }
+}
+
+/// Writes the table, and gives its key back if it is encrypted.
+fn write_table(
     twin: &Twin,
     layout: &Layout,
     seeds: &Seeds,
     embedding: Embedding,
-    keep: &mut dyn FnMut([Hint; 2]) -> Result<()>,
-) -> Result<Made> {
-    let mut matrices = Vec::with_capacity(layout.shape.layers);
-    for layer in 0..layout.shape.layers {
-        let (input, output) = publish(twin, layout, seeds, layer)?;
-        matrices.push([input.0, output.0]);
-        keep([input.1, output.1])?;
-    }
-    let (owner, table) = match embedding {
+    out: &mut impl Write,
+) -> Result<Option<Owner>> {
+    let (ring, width, mut prg) = (layout.params.ring(), layout.shape.d_model, seeds.table());
+    let owner = match embedding {
+        Embedding::Public => None,
         Embedding::Encrypted => {
-            let (width, mut prg) = (layout.shape.d_model, seeds.table());
-            let (owner, table) = Owner::publish(layout.params, width, twin.table(), &mut prg)?;
-            (Some(owner), TableCopy::Encrypted(Box::new(table)))
+            let (owner, table) = Owner::new(layout.params, width, &mut prg)?;
+            out.write_all(&table.seed().0)?;
+            write_elements(ring, out, table.key())?;
+            Some(owner)
         }
-        Embedding::Public => (None, TableCopy::Public(twin.table().to_vec())),
     };
-    Ok((matrices, owner, table))
+    for (first, values) in parts(twin, layout.shape.vocab) {
+        let values = Zeroizing::new(values?);
+        let rows = match &owner {
+            Some(owner) => owner.rows(first, &values, &mut prg)?,
+            None => values.iter().map(|&v| ring.from_signed(v)).collect(),
+        };
+        write_elements(ring, out, &rows)?;
+    }
+    Ok(owner)
 }
 
-type Published = (Server, Hint);
-
-/// Both matrices of a layer.
-fn publish(twin: &Twin, layout: &Layout, seeds: &Seeds, layer: usize) -> Result<(Published, Published)> {
-    let missing = InferError::Misuse { what: "the twin", why: "it has no such layer" };
-    let (shape, secrets) = (&layout.shape, twin.secrets(layer).ok_or(missing)?);
-    let one = |matrix: Matrix, rows: &[i64], taps: &[i64]| -> Result<Published> {
-        let (linear, place) = (matrix.shape(shape)?, [layer as u32, matrix.index() as u32]);
-        let domain = Domain { seed: layout.seed, layer: place[0], matrix: place[1] };
-        let weights = transposed(linear.outputs(), linear.inputs(), rows)?;
-        Ok(Server::publish(layout.params, linear, domain, &weights, taps, &mut seeds.matrix(place[0], place[1]))?)
-    };
-    // Columns without a convolution take the present alone.
-    let (width, widths) = (shape.conv_width, Widths::new(shape));
-    let mut taps = Zeroizing::new(vec![0; shape.proj_dim() * width]);
-    let conv = widths.inner..widths.inner + shape.conv_dim();
-    for (k, taps) in taps.chunks_exact_mut(width).enumerate() {
-        for (i, tap) in taps.iter_mut().rev().enumerate() {
-            *tap = match k.checked_sub(conv.start) {
-                Some(c) if conv.contains(&k) => secrets.taps.get(i).and_then(|t| t.get(c)).copied().unwrap_or(0),
-                _ => i64::from(i == 0),
-            };
-        }
-    }
-    let input = one(Matrix::InProj, secrets.in_proj, &taps)?;
-    let output = one(Matrix::OutProj, secrets.out_proj, &vec![1; shape.d_model])?;
-    Ok((input, output))
+/// All rows of the table, in parts, with the number of the first.
+pub(super) fn parts(twin: &Twin, vocab: usize) -> impl Iterator<Item = (usize, fesc_model::Result<Vec<i64>>)> {
+    (0..vocab).step_by(ROWS).map(move |first| (first, twin.table(first..vocab.min(first + ROWS))))
 }

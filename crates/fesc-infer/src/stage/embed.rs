@@ -42,12 +42,21 @@ pub struct Embed {
 
 /// What a party brings.
 pub enum Rows<'a> {
-    /// The client: its ids (as many as the segment has tokens), the encrypted table, randomness for the queries.
-    Client(&'a [u32], &'a Table, &'a mut Prg),
+    /// The client.
+    Client {
+        /// As many as the segment has tokens.
+        ids: &'a [u32],
+        /// Their encrypted rows, one after the other.
+        rows: &'a [u64],
+        /// The table that they are from.
+        table: &'a Table,
+        /// Randomness for the queries.
+        prg: &'a mut Prg,
+    },
     /// The server: the table's key.
     Server(&'a Owner),
-    /// The client, with a public table of rows at TABLE bits.
-    Public(&'a [u32], &'a [i64]),
+    /// The client, with the rows of a public table at TABLE bits, one for each token.
+    Public(&'a [u64]),
     /// The server, with a public table.
     Nothing,
 }
@@ -84,20 +93,21 @@ impl Embed {
     /// The rows at `frac` bits.
     ///
     /// # Errors
-    /// If an id is not in the table, a half belongs to the other party, or the channel fails.
+    /// If there is not a row for each token, a half belongs to the other party, or the channel fails.
     pub fn run(&self, party: &mut Party, rows: Rows<'_>) -> Result<Shared> {
         let ring = self.params.ring();
         match (party.role(), self.kind, rows) {
-            (Role::P0, Embedding::Encrypted, Rows::Client(ids, table, prg)) => {
+            (Role::P0, Embedding::Encrypted, Rows::Client { ids, rows, table, prg }) => {
                 crate::error::check("ids of a segment", self.tokens, ids.len())?;
-                let share = self.ask(party, ids, table, prg)?;
+                crate::error::check("rows of a segment", self.tokens * self.width, rows.len())?;
+                let share = self.ask(party, ids, rows, table, prg)?;
                 self.leave.run(party, share)
             }
             (Role::P1, Embedding::Encrypted, Rows::Server(owner)) => {
                 let share = self.answer(party, owner)?;
                 self.leave.run(party, share)
             }
-            (Role::P0, Embedding::Public, Rows::Public(ids, table)) => self.look_up(ring, ids, table),
+            (Role::P0, Embedding::Public, Rows::Public(rows)) => self.round(ring, rows),
             (Role::P1, Embedding::Public, Rows::Nothing) => Ok(Shared::new(ring, vec![0; self.tokens * self.width])),
             _ => Err(InferError::Misuse {
                 what: "the embedding",
@@ -106,12 +116,13 @@ impl Embed {
         }
     }
 
-    fn ask(&self, party: &mut Party, ids: &[u32], table: &Table, prg: &mut Prg) -> Result<Shared> {
+    fn ask(&self, party: &mut Party, ids: &[u32], rows: &[u64], table: &Table, prg: &mut Prg) -> Result<Shared> {
         let ring = self.params.ring();
         let mut share = Vec::with_capacity(ids.len() * self.width);
-        for group in ids.chunks(GROUP) {
+        for (group, rows) in ids.chunks(GROUP).zip(rows.chunks(GROUP * self.width)) {
             let mut streams: Vec<Prg> = group.iter().map(|_| prg.fork()).collect();
-            let made = group.par_iter().zip(&mut streams).map(|(&id, prg)| table.query(id as usize, prg));
+            let rows = group.par_iter().zip(rows.par_chunks(self.width));
+            let made = rows.zip(&mut streams).map(|((&id, row), prg)| table.query(id as usize, row, prg));
             let made = made.collect::<Result<Vec<_>, _>>()?;
             let mut bytes = Vec::with_capacity(self.bytes(group.len()));
             let mut all = Vec::with_capacity(group.len() * (self.params.degree() + self.width));
@@ -143,16 +154,10 @@ impl Embed {
     }
 
     /// Rows to the nearest integer at `frac` bits.
-    fn look_up(&self, ring: Ring, ids: &[u32], table: &[i64]) -> Result<Shared> {
-        crate::error::check("ids of a segment", self.tokens, ids.len())?;
-        let (width, shift) = (self.width, TABLE - self.frac);
-        let mut share = Vec::with_capacity(ids.len() * width);
-        for (index, &id) in ids.iter().enumerate() {
-            let at = (id as usize).saturating_mul(width);
-            let row = table.get(at..at.saturating_add(width));
-            let row = row.ok_or(InferError::Token { index, id, vocabulary: table.len() / width })?;
-            share.extend(row.iter().map(|&v| ring.from_signed(v.saturating_add(1 << shift >> 1) >> shift)));
-        }
-        Ok(Shared::new(ring, share))
+    fn round(&self, ring: Ring, rows: &[u64]) -> Result<Shared> {
+        crate::error::check("rows of a segment", self.tokens * self.width, rows.len())?;
+        let shift = TABLE - self.frac;
+        let nearest = |&v: &u64| ring.from_signed(ring.to_signed(v).saturating_add(1 << shift >> 1) >> shift);
+        Ok(Shared::new(ring, rows.iter().map(nearest).collect()))
     }
 }
