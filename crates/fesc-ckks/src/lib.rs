@@ -25,8 +25,10 @@ mod ciphertext;
 pub mod client;
 mod encoder;
 mod error;
+mod evaluator;
 #[doc(hidden)]
 pub mod fuzzing;
+mod hoist;
 pub mod mask;
 pub mod params;
 mod plaintext;
@@ -36,6 +38,7 @@ mod seed;
 pub mod server;
 pub mod sets;
 mod small;
+mod switch;
 #[cfg(test)]
 mod testing;
 mod upload;

@@ -1,8 +1,11 @@
-//! What a server has: evaluation keys and a public key. Nothing here leads to a secret key.
+//! What a server has: evaluation keys, a public key, and the evaluator that computes with them. Nothing here leads to a secret key.
 
 mod keys;
 mod public;
 
+pub use crate::evaluator::Evaluator;
+pub use crate::hoist::Hoisted;
+pub use crate::switch::SwitchCost;
 pub use keys::{
     EvaluationKeyPlan, EvaluationKeys, KeyPurpose, SeededKey, SwitchingKey, conjugation_element, rotation_element,
 };

@@ -1,0 +1,219 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::client::{Decryptor, KeyGenerator, SecretEncryptor, SecretKey};
+use crate::server::EvaluationKeyPlan;
+use crate::testing::{centred, integers, negacyclic};
+use crate::{Encoder, ParamsLiteral, Tensor};
+use fesc_ring::Prg;
+use num_bigint::BigInt;
+use num_complex::Complex64;
+
+/// A client and its server.
+struct Pair {
+    params: Params,
+    secret: SecretKey,
+    evaluator: Evaluator,
+    prg: Prg,
+}
+
+impl Pair {
+    fn new(log_n: u32, levels: usize, specials: usize, rotations: &[i64]) -> Self {
+        let q_bits = std::iter::once(50).chain(std::iter::repeat_n(40, levels)).collect();
+        let p_bits = vec![if specials == 1 { 50 } else { 48 }; specials];
+        let literal = ParamsLiteral { log_n, q_bits, p_bits, log_scale: 40 };
+        let params = Params::insecure_for_tests(&literal).unwrap();
+        let mut prg = Prg::from_seed([log_n as u8; 16]);
+        let secret = SecretKey::generate(&params, &mut prg);
+        let plan = EvaluationKeyPlan { rotations: rotations.to_vec(), conjugation: true, relinearisation: true };
+        let mut keys = EvaluationKeys::new(&params);
+        for key in KeyGenerator::new(&secret).keys(&plan, &mut prg) {
+            keys.insert(key.unwrap()).unwrap();
+        }
+        let evaluator = Evaluator::new(&params, keys).unwrap();
+        Self { params, secret, evaluator, prg }
+    }
+
+    fn values(&mut self) -> Vec<Complex64> {
+        let mut next = || (self.prg.next_u64() >> 11) as f64 / 2f64.powi(52) - 1.0;
+        (0..self.params.slots()).map(|_| Complex64::new(next(), next())).collect()
+    }
+
+    fn encrypt(&mut self, values: &[Complex64], level: usize) -> Ciphertext {
+        let plain = Encoder::new(&self.params).encode(values, level, self.params.scale()).unwrap();
+        SecretEncryptor::new(&self.secret).encrypt(&plain, &mut self.prg).unwrap().expand()
+    }
+
+    fn fresh(&mut self, level: usize) -> (Vec<Complex64>, Ciphertext) {
+        let values = self.values();
+        let c = self.encrypt(&values, level);
+        (values, c)
+    }
+
+    /// Largest distance of the decrypted slots from what they should be.
+    fn error(&self, c: &Ciphertext, want: impl Fn(usize) -> Complex64) -> f64 {
+        let plain = Decryptor::new(&self.secret).decrypt(c).unwrap();
+        let got = Encoder::new(&self.params).decode(&plain).unwrap();
+        got.iter().enumerate().map(|(i, g)| (g - want(i)).norm()).fold(0.0, f64::max)
+    }
+
+    /// The phase over the integers, centred, without the code under test.
+    fn phase(&self, parts: &[&Poly]) -> Vec<BigInt> {
+        let s: Vec<BigInt> = self.secret.small.coefficients().iter().map(|&x| BigInt::from(x)).collect();
+        let limbs = parts[0].len();
+        let mut sum = vec![BigInt::from(0); s.len()];
+        // Horner in s.
+        for part in parts.iter().rev() {
+            sum = negacyclic(&sum, &s);
+            sum.iter_mut().zip(integers(&self.params, part)).for_each(|(x, y)| *x += y);
+        }
+        sum.iter().map(|x| centred(&self.params, limbs, x)).collect()
+    }
+}
+
+fn same(a: &Ciphertext, b: &Ciphertext) -> bool {
+    (a.level, a.scale) == (b.level, b.scale) && a.c0.limbs().eq(b.c0.limbs()) && a.c1.limbs().eq(b.c1.limbs())
+}
+
+const SMALL: f64 = 1.0 / (1 << 24) as f64;
+
+#[test]
+fn products_and_rotations_at_every_level_of_several_sets() {
+    for (log_n, levels, specials) in [(3, 1, 1), (4, 3, 2), (6, 5, 3), (8, 4, 1), (5, 7, 3)] {
+        let mut pair = Pair::new(log_n, levels, specials, &[1, 3, -2]);
+        let n = pair.params.slots();
+        for level in 0..=levels {
+            let ((x, a), (y, b)) = (pair.fresh(level), pair.fresh(level));
+            let e = &pair.evaluator;
+            for step in [0, 1, 3, -2, n as i64, n as i64 + 1] {
+                let got = e.rotate(&a, step).unwrap();
+                let want = |i: usize| x[(i as i64 + step).rem_euclid(n as i64) as usize];
+                assert!(pair.error(&got, want) < SMALL, "{log_n} {level} rotation {step}");
+            }
+            assert!(pair.error(&e.conjugate(&a).unwrap(), |i| x[i].conj()) < SMALL, "{log_n} {level}");
+            if level == 0 {
+                assert_eq!(e.rescale(&a).err(), Some(CkksError::NoLevel { operation: "rescaling" }));
+                continue;
+            }
+            let product = e.multiply(&a, &b).unwrap();
+            assert_eq!((product.level, product.scale), (level, a.scale * b.scale));
+            assert!(pair.error(&product, |i| x[i] * y[i]) < SMALL, "{log_n} {level}");
+            let rescaled = e.rescale(&product).unwrap();
+            let fused = e.multiply_rescale(&a, &b).unwrap();
+            for c in [&rescaled, &fused] {
+                assert_eq!(c.level, level - 1);
+                assert_eq!(c.scale, a.scale * b.scale / pair.params.modulus(level).value() as f64);
+                assert!(pair.error(c, |i| x[i] * y[i]) < SMALL, "{log_n} {level}");
+            }
+            assert!(pair.error(&e.square(&a).unwrap(), |i| x[i] * x[i]) < SMALL);
+            assert!(pair.error(&e.square_rescale(&a).unwrap(), |i| x[i] * x[i]) < SMALL);
+            assert!(same(&e.square_rescale(&a).unwrap(), &e.multiply_rescale(&a, &a).unwrap()));
+        }
+    }
+}
+
+#[test]
+fn hoisted_rotations_are_the_rotations() {
+    for (log_n, levels, specials) in [(4, 3, 2), (6, 4, 3), (5, 2, 1)] {
+        let steps = [1, 0, -2, 3];
+        let mut pair = Pair::new(log_n, levels, specials, &steps);
+        for level in 0..=levels {
+            let (_, a) = pair.fresh(level);
+            let e = &pair.evaluator;
+            let many = e.rotate_many(&a, &steps).unwrap();
+            let hoisted = e.decompose(&a).unwrap();
+            assert_eq!(many.len(), steps.len());
+            for (got, &step) in many.iter().zip(&steps) {
+                let want = e.rotate(&a, step).unwrap();
+                assert!(same(got, &want), "{log_n} {level} {step}");
+                assert!(same(&hoisted.rotate(step).unwrap(), &want), "{log_n} {level} {step}");
+            }
+            assert!(e.rotate_many(&a, &[]).unwrap().is_empty());
+        }
+    }
+}
+
+/// A whole product against big integers: the tensor's phase is exactly the product of the phases, relinearisation adds what the formula of its
+/// noise allows, and division is exact rounding but for the noise of two parts.
+#[test]
+fn a_product_agrees_with_big_integers() {
+    let mut pair = Pair::new(4, 3, 2, &[]);
+    let n = BigInt::from(pair.params.degree());
+    for level in 1..=3 {
+        let ((_, a), (_, b)) = (pair.fresh(level), pair.fresh(level));
+        let e = &pair.evaluator;
+        let product = negacyclic(&pair.phase(&[&a.c0, &a.c1]), &pair.phase(&[&b.c0, &b.c1]));
+        let product: Vec<BigInt> = product.iter().map(|x| centred(&pair.params, level + 1, x)).collect();
+        let Tensor { c0, c1, c2, .. } = e.tensor(&a, &b).unwrap();
+        assert_eq!(pair.phase(&[&c0, &c1, &c2]), product);
+
+        // |sum_d c_d e_d| / P <= D N (Q_d / 2) max|e| / P, with Q_d < P, and (1 + N) / 2 for rounding.
+        let bound = BigInt::from(pair.params.digits(level)) * &n * 20 + &n;
+        let relinearised = e.multiply(&a, &b).unwrap();
+        let got = pair.phase(&[&relinearised.c0, &relinearised.c1]);
+        let off = |x: &BigInt, y: &BigInt| if x > y { x - y } else { y - x };
+        assert!(got.iter().zip(&product).all(|(x, y)| off(x, y) <= bound), "level {level}");
+        assert!(got != product, "a key switch without noise");
+
+        let q = BigInt::from(pair.params.modulus(level).value());
+        let divided: Vec<BigInt> = product.iter().map(|x| x / &q).collect();
+        let limit = &n + 2;
+        for c in [e.rescale(&relinearised).unwrap(), e.multiply_rescale(&a, &b).unwrap()] {
+            let got = pair.phase(&[&c.c0, &c.c1]);
+            assert!(got.iter().zip(&divided).all(|(x, y)| off(x, y) <= limit), "level {level}");
+        }
+    }
+}
+
+/// Division by the last prime is `round(c / q)` of each part, exactly.
+#[test]
+fn rescaling_rounds_to_the_nearest() {
+    let mut pair = Pair::new(5, 3, 2, &[]);
+    for level in 1..=3 {
+        let (_, a) = pair.fresh(level);
+        let q = BigInt::from(pair.params.modulus(level).value());
+        let half = (&q - 1) / 2;
+        let got = pair.evaluator.rescale(&pair.evaluator.multiply_constant(&a, 1.0.into(), 2f64.powi(20)).unwrap());
+        let scaled = pair.evaluator.multiply_constant(&a, 1.0.into(), 2f64.powi(20)).unwrap();
+        let got = got.unwrap();
+        for (part, from) in [(&got.c0, &scaled.c0), (&got.c1, &scaled.c1)] {
+            let want = integers(&pair.params, from).into_iter().map(|x| {
+                let shifted: BigInt = x + &half;
+                // Floor of a possibly negative number.
+                let rest = ((&shifted % &q) + &q) % &q;
+                (shifted - rest) / &q
+            });
+            let want: Vec<BigInt> = want.map(|x| centred(&pair.params, level, &x)).collect();
+            assert_eq!(integers(&pair.params, part), want, "level {level}");
+        }
+    }
+}
+
+#[test]
+fn one_relinearisation_serves_a_sum() {
+    let mut pair = Pair::new(7, 3, 2, &[]);
+    let inputs: Vec<_> = (0..6).map(|_| pair.fresh(3)).collect();
+    let e = &pair.evaluator;
+    let want = |i: usize| inputs.chunks_exact(2).map(|p| p[0].0[i] * p[1].0[i]).sum::<Complex64>();
+    let mut lazy = e.tensor(&inputs[0].1, &inputs[1].1).unwrap();
+    let mut eager = e.multiply(&inputs[0].1, &inputs[1].1).unwrap();
+    for pair in inputs.chunks_exact(2).skip(1) {
+        let t = e.tensor(&pair[0].1, &pair[1].1).unwrap();
+        assert!(e.add_tensor(&lazy, &t).unwrap().c2.limbs().ne(lazy.c2.limbs()));
+        e.add_tensor_assign(&mut lazy, &t).unwrap();
+        e.add_assign(&mut eager, &e.multiply(&pair[0].1, &pair[1].1).unwrap()).unwrap();
+    }
+    let fused = e.relinearise_rescale(&lazy).unwrap();
+    let lazy = e.relinearise(&lazy).unwrap();
+    for c in [&lazy, &eager, &fused] {
+        assert!(pair.error(c, want) < SMALL);
+    }
+    // The difference is noise of key switches alone: far below that of the products, and not nothing.
+    let difference = Decryptor::new(&pair.secret).decrypt_integers(&e.sub(&lazy, &eager).unwrap()).unwrap();
+    let largest = difference.iter().map(|x| x.unsigned_abs()).max().unwrap();
+    assert!(largest > 0 && largest < 1 << 12, "{largest}");
+    let other = e.tensor(&inputs[0].1, &inputs[0].1).unwrap();
+    let low = e.drop_to_level(&inputs[0].1, 2).unwrap();
+    let low = e.tensor(&low, &low).unwrap();
+    assert_eq!(e.add_tensor(&other, &low).err(), Some(CkksError::LevelMismatch { left: 3, right: 2 }));
+}

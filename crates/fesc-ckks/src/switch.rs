@@ -1,0 +1,215 @@
+//! Hybrid key switching (Han and Ki 2020; Halevi, Polyakov, Shoup 2019 for the conversions).
+//!
+//! A polynomial `c` at level `l` that multiplies a foreign key `s'` is cut into digits: `c_d` is `c` modulo the product `Q_d` of the primes of
+//! digit `d`, centred, `|c_d| <= Q_d / 2`. With a key `(b_d, a_d)` that encrypts `P 1_d s'` under `s` over `Q P`,
+//!
+//! ```text
+//! (w_0, w_1) = sum_d c_d (b_d, a_d),    w_0 + w_1 s = P c s' + sum_d c_d e_d   (mod Q P),
+//! ```
+//!
+//! and division by `P`, rounded, gives a pair under `s` modulo `Q`. Dividing by `P q_l` instead is a rescaling for nothing more: the
+//! sum of the two has one rounding and `2 l + 4` transforms less.
+//!
+//! # Order of work
+//! 1. [`Source::new`]: inverse transforms of `c`, scaled for the conversion, and its overflow, per digit.
+//! 2. The primes of the divisor: all digits modulo the prime ([`Digits::at`]), their sum of products with the key, and back to
+//!    coefficients: the remainders of the division ([`Remainder`]).
+//! 3. Every prime that stays: digits, sum of products, minus the remainder, times the inverse of the divisor.
+//!
+//! The sums over `Q P` are never in memory as a whole: each prime's sum is used while it is in the cache, and only the remainders wait. Several
+//! key switches of one polynomial (hoisting) share the digits of steps 2 and 3 inside the loop over primes.
+//!
+//! Cost at level `l` with `K` special primes and `D` digits, one key: `l + 1 + (D - 1) (l + 1) + D K + 2 K + 2 (l + 1)` transforms,
+//! [`SwitchCost`] counts them; `2 D (l + 1 + K) N` words of key from memory.
+//!
+//! Threads work on different primes. What they compute does not depend on how many there are.
+
+mod remainder;
+mod source;
+mod tables;
+
+use fesc_ring::automorphism::Table;
+use fesc_ring::cpu;
+use fesc_ring::rns::Mode;
+use rayon::prelude::*;
+
+pub(crate) use remainder::Remainder;
+pub(crate) use source::{Digits, Source};
+pub(crate) use tables::{Division, Tables};
+
+use crate::Params;
+use crate::poly::Poly;
+use crate::server::SwitchingKey;
+
+/// Runs `work` on every row, in parallel when there is more than one thread.
+pub(crate) fn each<T: Send>(rows: Vec<T>, work: impl Fn(usize, T) + Sync + Send) {
+    if rayon::current_num_threads() > 1 {
+        rows.into_par_iter().enumerate().with_max_len(1).for_each(|(i, row)| work(i, row));
+    } else {
+        rows.into_iter().enumerate().for_each(|(i, row)| work(i, row));
+    }
+}
+
+/// Limb `i` of several pairs of polynomials as row `i`.
+pub(crate) fn rows<'a>(pairs: impl IntoIterator<Item = [&'a mut [u64]; 2]>, degree: usize) -> Vec<Row<'a>> {
+    let mut out: Vec<Row<'a>> = Vec::new();
+    for [x, y] in pairs {
+        let limbs = x.chunks_exact_mut(degree).zip(y.chunks_exact_mut(degree));
+        for (i, (x, y)) in limbs.enumerate() {
+            match out.get_mut(i) {
+                Some(row) => row.push([x, y]),
+                None => out.push(vec![[x, y]]),
+            }
+        }
+    }
+    out
+}
+
+/// One limb of each of several pairs.
+pub(crate) type Row<'a> = Vec<[&'a mut [u64]; 2]>;
+
+/// What a key switch adds to its result.
+#[derive(Clone, Copy)]
+pub(crate) enum Own<'a> {
+    /// To the first half, this polynomial under the automorphism; nothing to the second.
+    Image(&'a Poly),
+    /// What the outputs hold already.
+    Preset,
+}
+
+/// One of several key switches of the same polynomial.
+#[derive(Clone, Copy)]
+pub(crate) struct Job<'a> {
+    /// The key.
+    pub(crate) key: &'a SwitchingKey,
+    /// The automorphism that the polynomial goes through before.
+    pub(crate) order: Option<&'a Table>,
+    /// What is added.
+    pub(crate) own: Own<'a>,
+}
+
+impl Job<'_> {
+    /// Both sums of products with the key's limb of prime `j`.
+    pub(crate) fn dot(&self, params: &Params, j: usize, digits: &[&[u64]], out: [&mut [u64]; 2], add: bool) {
+        let b: Vec<&[u64]> = self.key.b.iter().take(digits.len()).map(|k| k.limb(j)).collect();
+        let a: Vec<&[u64]> = self.key.a.iter().take(digits.len()).map(|k| k.limb(j)).collect();
+        let mode = Mode { add, order: self.order };
+        params.prime(j).dot2_with(cpu::path(), mode, digits, [&b, &a], out);
+    }
+}
+
+/// What one key switch does, for whoever measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SwitchCost {
+    /// Number-theoretic transforms, both directions.
+    pub transforms: usize,
+    /// Conversions of a digit, or of the remainder of the division, to one prime.
+    pub conversions: usize,
+    /// Sums of products of all digits with both halves of the key, one per prime.
+    pub sums: usize,
+    /// Digits.
+    pub digits: usize,
+    /// Bytes of key that are read.
+    pub key_bytes: usize,
+}
+
+impl SwitchCost {
+    /// Of a key switch at `level` that divides by `P`, or by `P q_level`.
+    pub fn new(params: &Params, level: usize, rescale: bool) -> Self {
+        let (digits, specials) = (params.digits(level), params.specials());
+        let primes = level + 1 + specials;
+        // Each digit goes to every prime that is not its own.
+        let extended = digits * primes - (level + 1);
+        let sources = specials + usize::from(rescale);
+        let kept = level + 1 - usize::from(rescale);
+        Self {
+            transforms: level + 1 + extended + 2 * (sources + kept),
+            conversions: extended + 2 * kept,
+            sums: primes,
+            digits,
+            key_bytes: 2 * digits * primes * params.degree() * size_of::<u64>(),
+        }
+    }
+}
+
+impl Division {
+    /// Switches the digits with every job's key, divides and adds what the jobs say. All outputs must have [`Division::kept`] limbs. `last` is
+    /// added to every job's sum modulo the data prime of the divisor.
+    pub(crate) fn switch(
+        &self,
+        params: &Params,
+        digits: &impl Digits,
+        jobs: &[Job<'_>],
+        outs: &mut [[Poly; 2]],
+        last: Option<[&[u64]; 2]>,
+    ) {
+        let remainders = self.remainders(params, digits, jobs, last);
+        let n = params.degree();
+        let pairs = outs.iter_mut().map(|[x, y]| [x.words_mut(), y.words_mut()]);
+        each(rows(pairs, n), |j, row| {
+            let mut scratch = params.pool().take((digits.count() + 3) * n);
+            let (sums, scratch) = scratch.split_at_mut(2 * n);
+            let (first, second) = sums.split_at_mut(n);
+            let (rest, scratch) = scratch.split_at_mut(n);
+            let parts = digits.at(params, j, scratch);
+            for ((job, [out0, out1]), [r0, r1]) in jobs.iter().zip(row).zip(&remainders) {
+                job.dot(params, j, &parts, [&mut *first, &mut *second], false);
+                if let Own::Image(poly) = job.own {
+                    match job.order {
+                        Some(table) => table.apply(poly.limb(j), out0),
+                        None => out0.copy_from_slice(poly.limb(j)),
+                    }
+                }
+                r0.divide(params, self, j, first, rest, out0, true);
+                r1.divide(params, self, j, second, rest, out1, matches!(job.own, Own::Preset));
+            }
+        });
+    }
+
+    /// The remainders of every job's sums modulo the divisor.
+    fn remainders(
+        &self,
+        params: &Params,
+        digits: &impl Digits,
+        jobs: &[Job<'_>],
+        last: Option<[&[u64]; 2]>,
+    ) -> Vec<[Remainder; 2]> {
+        let n = params.degree();
+        let mut remainders: Vec<[Remainder; 2]> =
+            jobs.iter().map(|_| [Remainder::scratch(params, self), Remainder::scratch(params, self)]).collect();
+        let pairs = remainders.iter_mut().map(|[x, y]| [x.words_mut(), y.words_mut()]);
+        each(rows(pairs, n), |i, row| {
+            let mut scratch = params.pool().take(digits.count() * n);
+            let j = self.divisor(i);
+            let parts = digits.at(params, j, &mut scratch);
+            let own = last.filter(|_| j < params.first_special());
+            for (job, [x, y]) in jobs.iter().zip(row) {
+                if let Some([own0, own1]) = own {
+                    x.copy_from_slice(own0);
+                    y.copy_from_slice(own1);
+                }
+                job.dot(params, j, &parts, [&mut *x, &mut *y], own.is_some());
+                for limb in [x, y] {
+                    self.take_remainder(params, i, limb);
+                }
+            }
+        });
+        each(remainders.iter_mut().flatten().collect(), |_, half: &mut Remainder| half.finish(self));
+        remainders
+    }
+
+    /// The quotient of a polynomial over `q_0 .. q_level` and, if they are in the divisor, the special primes.
+    pub(crate) fn divide(&self, params: &Params, sum: &Poly) -> Poly {
+        let remainder = Remainder::of(params, self, sum);
+        let mut out = Poly::scratch(params, self.kept());
+        out.for_each_limb(|j, limb| {
+            let mut rest = params.pool().take(params.degree());
+            remainder.divide(params, self, j, sum.limb(j), &mut rest, limb, false);
+        });
+        out
+    }
+}
+
+#[cfg(test)]
+#[path = "switch/tests.rs"]
+mod tests;

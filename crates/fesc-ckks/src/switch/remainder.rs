@@ -1,0 +1,67 @@
+//! The remainder of a rounded division by a product of primes: `(x - [x]_D) / D`, `[x]_D` centred.
+
+use fesc_ring::pool::Pooled;
+
+use super::{Division, each};
+use crate::Params;
+use crate::poly::Poly;
+
+/// Scaled coefficients modulo each prime of the divisor, and the overflow of their conversion.
+pub(crate) struct Remainder {
+    scaled: Pooled,
+    overflow: Pooled,
+}
+
+impl Remainder {
+    /// Room for one.
+    pub(super) fn scratch(params: &Params, division: &Division) -> Self {
+        let n = params.degree();
+        Self { scaled: params.pool().take(division.sources() * n), overflow: params.pool().take(n) }
+    }
+
+    /// Of a transformed polynomial.
+    pub(super) fn of(params: &Params, division: &Division, poly: &Poly) -> Self {
+        let mut out = Self::scratch(params, division);
+        let limbs: Vec<&mut [u64]> = out.scaled.chunks_exact_mut(params.degree()).collect();
+        each(limbs, |i, limb| {
+            limb.copy_from_slice(poly.limb(division.place(i)));
+            division.take_remainder(params, i, limb);
+        });
+        out.finish(division);
+        out
+    }
+
+    /// The limbs, which [`Division::take_remainder`] must have gone over.
+    pub(super) fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.scaled
+    }
+
+    /// Computes the overflow; the limbs must be there.
+    pub(super) fn finish(&mut self, division: &Division) {
+        let limbs: Vec<&[u64]> = self.scaled.chunks_exact(self.overflow.len()).collect();
+        division.conversion.base.overflow(&limbs, &mut self.overflow);
+    }
+
+    /// `out = (sum - remainder) / divisor` modulo data prime `j`, or `out +=` that. `rest` is scratch.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn divide(
+        &self,
+        params: &Params,
+        division: &Division,
+        j: usize,
+        sum: &[u64],
+        rest: &mut [u64],
+        out: &mut [u64],
+        add: bool,
+    ) {
+        let limbs: Vec<&[u64]> = self.scaled.chunks_exact(self.overflow.len()).collect();
+        division.conversion.targets[j].apply(&limbs, &self.overflow, rest);
+        params.ntt(j).forward(rest);
+        let (prime, inverse) = (params.prime(j), division.inverses[j]);
+        if add {
+            prime.sub_scale_add(inverse, sum, rest, out);
+        } else {
+            prime.sub_scale(inverse, sum, rest, out);
+        }
+    }
+}
