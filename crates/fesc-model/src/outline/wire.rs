@@ -18,7 +18,7 @@ const NAME: usize = 256;
 
 /// The shape with its floats as bits.
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Shape", deny_unknown_fields)]
 struct WireShape {
     vocab: usize,
     d_model: usize,
@@ -29,12 +29,54 @@ struct WireShape {
     groups: usize,
     conv_width: usize,
     chunk: usize,
-    norm_eps: u32,
+    #[serde(with = "bits")]
+    norm_eps: f32,
     norm_groups: usize,
-    delta_limit: [u32; 2],
+    #[serde(with = "bits")]
+    delta_limit: (f32, f32),
     tied: bool,
     residual_in_fp32: bool,
     pooling: Pooling,
+}
+
+/// Floats as the integers of their bits: one text for one value, infinities included.
+mod bits {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// One float or two.
+    pub(super) trait Floats: Copy {
+        type Bits: Serialize + for<'de> Deserialize<'de>;
+        fn to_bits(self) -> Self::Bits;
+        fn from_bits(bits: Self::Bits) -> Self;
+    }
+
+    impl Floats for f32 {
+        type Bits = u32;
+        fn to_bits(self) -> u32 {
+            f32::to_bits(self)
+        }
+        fn from_bits(bits: u32) -> Self {
+            f32::from_bits(bits)
+        }
+    }
+
+    impl Floats for (f32, f32) {
+        type Bits = [u32; 2];
+        fn to_bits(self) -> [u32; 2] {
+            [self.0.to_bits(), self.1.to_bits()]
+        }
+        fn from_bits([low, high]: [u32; 2]) -> Self {
+            (f32::from_bits(low), f32::from_bits(high))
+        }
+    }
+
+    pub(super) fn serialize<F: Floats, S: Serializer>(value: &F, to: S) -> Result<S::Ok, S::Error> {
+        value.to_bits().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, F: Floats, D: Deserializer<'de>>(from: D) -> Result<F, D::Error> {
+        F::Bits::deserialize(from).map(F::from_bits)
+    }
 }
 
 /// An outline as it travels.
@@ -42,7 +84,8 @@ struct WireShape {
 #[serde(deny_unknown_fields)]
 pub(super) struct Wire {
     version: u32,
-    shape: WireShape,
+    #[serde(with = "WireShape")]
+    shape: Shape,
     classes: usize,
     labels: Vec<String>,
     silu: SiluForm,
@@ -53,24 +96,7 @@ pub(super) struct Wire {
 
 impl From<Outline> for Wire {
     fn from(o: Outline) -> Self {
-        let s = o.config.shape();
-        let shape = WireShape {
-            vocab: s.vocab,
-            d_model: s.d_model,
-            layers: s.layers,
-            heads: s.heads,
-            head_dim: s.head_dim,
-            state: s.state,
-            groups: s.groups,
-            conv_width: s.conv_width,
-            chunk: s.chunk,
-            norm_eps: s.norm_eps.to_bits(),
-            norm_groups: s.norm_groups,
-            delta_limit: [s.delta_limit.0.to_bits(), s.delta_limit.1.to_bits()],
-            tied: s.tied,
-            residual_in_fp32: s.residual_in_fp32,
-            pooling: s.pooling,
-        };
+        let shape = *o.config.shape();
         let labels = o.config.labels().to_vec();
         let Outline { classes, silu, exp, layers, last, .. } = o;
         Self { version: VERSION, shape, classes, labels, silu, exp, layers, last }
@@ -81,27 +107,11 @@ impl TryFrom<Wire> for Outline {
     type Error = ModelError;
 
     fn try_from(wire: Wire) -> Result<Self> {
-        let Wire { version, shape: s, classes, labels, silu, exp, layers, last } = wire;
+        let Wire { version, shape, classes, labels, silu, exp, layers, last } = wire;
         if version != VERSION {
             return Err(refuse(format!("its version is {version}, this program reads {VERSION}")));
         }
-        let config = Config::new(Shape {
-            vocab: s.vocab,
-            d_model: s.d_model,
-            layers: s.layers,
-            heads: s.heads,
-            head_dim: s.head_dim,
-            state: s.state,
-            groups: s.groups,
-            conv_width: s.conv_width,
-            chunk: s.chunk,
-            norm_eps: f32::from_bits(s.norm_eps),
-            norm_groups: s.norm_groups,
-            delta_limit: (f32::from_bits(s.delta_limit[0]), f32::from_bits(s.delta_limit[1])),
-            tied: s.tied,
-            residual_in_fp32: s.residual_in_fp32,
-            pooling: s.pooling,
-        })?;
+        let config = Config::new(shape)?;
         let outline = Self { config: config.with_labels(labels), classes, silu, exp, layers, last };
         outline.check()?;
         Ok(outline)

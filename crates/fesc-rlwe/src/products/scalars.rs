@@ -11,10 +11,10 @@
 //!
 //! | base size | bytes per result, both directions | slots, at most |
 //! |---|---|---|
-//! | M X, vectors X | 25.5 | 156 |
+//! | M X, vectors X | 25.5 | 157 |
 //! | S, vectors B | 25.8 | 378 |
-//! | B^T V, vectors V | 26.4 | 110 |
-//! | C H, vectors H | 26.4 | 110 |
+//! | B^T V, vectors V | 26.4 | 111 |
+//! | C H, vectors H | 26.4 | 111 |
 //! | recurrence | 27.0 | 66 |
 //!
 //! The uploads of all products are drawn first. Then both parties, in lock-step: send the uploads of a group of batch places, answer the peer's, open.

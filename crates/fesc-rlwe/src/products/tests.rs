@@ -403,11 +403,11 @@ fn bytes_at_the_base_size() {
     let most = [
         ("S", 378.0),
         ("outer", 33.0),
-        ("S o Lt", 54.0),
-        ("M X", 156.0),
-        ("col o X", 52.0),
-        ("B^T V", 110.0),
-        ("C H", 110.0),
+        ("S o Lt", 55.0),
+        ("M X", 157.0),
+        ("col o X", 53.0),
+        ("B^T V", 111.0),
+        ("C H", 111.0),
     ];
     let decays = Tensor::lower(&[0, 1, 2]);
     let recurrence = single(&[24, 16, 16, 128, 64], decays, Tensor::new(&[2, 3, 0, 4]), Tensor::new(&[1, 3, 0, 4]));

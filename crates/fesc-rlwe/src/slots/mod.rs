@@ -55,16 +55,18 @@
 //! Not guaranteed: anything against a party that leaves the protocol (a key holder may encrypt what it likes; a wrong response is a wrong share).
 //!
 //! # Cost
-//! Upload 43.6 bytes per slot, response 25.3 (plus 16 for a seed). Processor time of one core of a Xeon (family 6, model 207, AVX-512 IFMA) that shared its caches and its memory with
+//! Upload 43.6 bytes per slot, response 25.3 (plus 16 for a seed). Time of one core of a Xeon (family 6, model 207, AVX-512 IFMA) that shared its caches and its memory with
 //! other work (`cargo run --release -p fesc-rlwe --example slots_speed`):
 //!
 //! | step | ms |
 //! |---|---|
-//! | encrypt / receive | 1.0 / 0.4 |
-//! | multiplier, general / runs of 64 | 0.4 / 0.014 |
-//! | `mul_add` | 0.2 |
-//! | respond / open | 2.1 / 0.7 |
-//! | combine 128 x 128, runs of 64 / 512 | 540 / 330: 2.0 / 1.2 ns per slot product, of which the tiles are 0.95 |
+//! | encrypt / receive | 1.05 / 0.43 |
+//! | multiplier, general / runs of 64 | 0.45 / 0.015 |
+//! | `mul_add` | 0.22 |
+//! | respond / open | 2.8 / 0.87 |
+//! | combine 128 x 128, runs of 64 / 512 | 670 / 400: 2.5 / 1.5 ns per slot product |
+//!
+//! The least of two runs of one thread each, on a machine with eight times more work than cores.
 
 mod basis;
 mod combine;
