@@ -1,5 +1,6 @@
 //! The command line. The help texts are the manual: what a command does, an example, what is printed.
 
+mod ckks;
 mod model;
 mod private;
 
@@ -13,6 +14,7 @@ use fesc_ring::cpu;
 
 use crate::bench::mpc::Op;
 
+pub use ckks::{Chain, CkksArgs, NttArgs};
 pub use model::{CalibrateArgs, ClassifyArgs, EvalArgs, FormsArgs, ModelArgs, PresetChoice, TrainArgs};
 pub use private::{
     ConnectArgs, DealerArgs, DemoArgs, EstimateArgs, InferArgs, LineArgs, PrepareArgs, PrivateArgs, RevealArg,
@@ -31,7 +33,7 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 });
 
 const CODES: &str = "Exit codes: 0 done, 1 other error, 2 wrong command line, 3 peer, network or protocol failed,
-4 over a limit, 5 refused for security.
+4 over a limit, 5 refused for security, 130 ended by a signal.
 
 FESC_SIMD=portable|avx2|avx512 lowers the SIMD path. RUST_LOG sets the log filter and wins over -v and -q.";
 
@@ -69,13 +71,17 @@ pub enum Command {
     ///
     /// Example: fesc doctor --json
     Doctor,
-    /// Say what is in a model's checkpoint, without loading it.
+    /// Say what is in a model's checkpoint, without loading it, or what this program sends.
     ///
     /// DIR has config.json and model.safetensors (Hugging Face's or the original state-spaces names), and tokenizer.json if the
     /// model reads text. Prints the shape, parameters per part, sizes, classes. A configuration that is not supported is
     /// refused with a list of everything that differs.
     ///
-    /// Example: fesc inspect mamba2-130m-hf --json
+    /// With --messages prints every kind of message that this program can send instead: tag, message, way (from whom to whom), phase,
+    /// bytes (of the payload, as a formula), hidden, by (what masks it, or why it is public); with --json also crate and tests.
+    ///
+    /// Examples: fesc inspect mamba2-130m-hf --json
+    /// fesc inspect --messages
     Inspect(InspectArgs),
     /// Classify one document.
     ///
@@ -245,13 +251,38 @@ pub enum Bench {
     ///
     /// Example: fesc bench mpc --op silu --elements 65536 --json
     Mpc(MpcArgs),
+    /// CKKS: every operation of a client and a server on the chains of the peers' measurements.
+    ///
+    /// Scale 2^40, all slots full, fresh operands at the top level. A loop of as many transforms as the operation has runs in turn
+    /// with it, and results are decrypted and compared with the true ones. Prints n, levels, digits (of a key switch), log_qp, op,
+    /// threads, min_ms, median_ms, precision_bits (-log2 of the largest error of a slot), ntt_ratio (time over that of the loop;
+    /// none for an operation without transforms); with --json also chain, transforms, ntt_us (one transform in that loop), ntt_units
+    /// (time in transforms), and for rotate the shares of its time: transforms_share, conversion_share, inner_product_share,
+    /// memory_share (what reading the key from memory adds to the inner product), rest_share.
+    ///
+    /// multiply has its relinearisation; multiply_rescale divides once for both. encode_coefficients stops before the transforms,
+    /// decode_boundary has two primes. hoisted8 is eight rotations of one ciphertext.
+    ///
+    /// Example: fesc bench ckks --chain 3 --op multiply_rescale,rotate --threads 1,2
+    Ckks(CkksArgs),
+    /// Number-theoretic transforms and products slot by slot, one thread.
+    ///
+    /// Prints n, prime (the largest of its length), bits, path, forward_us, inverse_us, pointwise_us (minima, for one polynomial
+    /// of one prime, buffers in the cache); with --json also the medians forward_median_us, inverse_median_us, pointwise_median_us.
+    ///
+    /// Example: fesc bench ntt --n 32768,65536 --bits 50
+    Ntt(NttArgs),
 }
 
 /// Options of `inspect`.
 #[derive(Debug, Args)]
 pub struct InspectArgs {
     /// The checkpoint's directory.
-    pub directory: PathBuf,
+    #[arg(value_name = "DIR", required_unless_present = "messages")]
+    pub directory: Option<PathBuf>,
+    /// List every kind of message, with what masks it.
+    #[arg(long, conflicts_with = "directory")]
+    pub messages: bool,
 }
 
 /// Options of `keygen`.

@@ -14,6 +14,7 @@ mod estimate;
 mod eval;
 mod exit;
 mod inspect;
+mod interrupt;
 mod keygen;
 mod parties;
 mod private;
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
     let format = if cli.json { report::Format::Json } else { report::Format::Table };
     let result = match &cli.command {
         Command::Doctor => doctor::run(format),
-        Command::Inspect(args) => inspect::run(&args.directory, format),
+        Command::Inspect(args) => inspect::run(args, format),
         Command::Classify(args) => classify::run(args, format),
         Command::Eval(args) => eval::run(args, format),
         Command::Train(args) => train::run(args, format),
@@ -52,12 +53,18 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Net(args)) => bench::net::run(args, format),
         Command::Bench(Bench::Infer(args)) => bench::infer::run(args, format),
         Command::Bench(Bench::Mpc(args)) => bench::mpc::run(args, format),
+        Command::Bench(Bench::Ckks(args)) => bench::ckks::run(args, format),
+        Command::Bench(Bench::Ntt(args)) => bench::ntt::run(args, format),
         Command::Party => return parties::child::main(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         // A reader that has seen enough (`fesc ... | head`) is no failure.
         Err(error) if report::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(_) if interrupt::caught() => {
+            eprintln!("fesc: ended by a signal");
+            ExitCode::from(exit::SIGNAL)
+        }
         Err(error) => {
             eprintln!("fesc: {}", exit::message(&error));
             ExitCode::from(exit::code(&error))
