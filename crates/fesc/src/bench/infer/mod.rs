@@ -18,7 +18,8 @@ use crate::parties::child::os_random;
 use crate::parties::wire::Work;
 use crate::progress::Progress;
 use crate::report::{Format, Report, Row};
-pub use model::config;
+use model::config;
+pub use model::random_outline;
 use party::Measured;
 pub use stages::StageTime;
 
@@ -42,7 +43,7 @@ pub struct Task {
     pub logits: bool,
     /// Compare the residual stream with the twin's.
     pub check: bool,
-    /// Weights and document come from it. It is public: they are nobody's.
+    /// The document comes from it. It is public: the document is nobody's.
     pub seed: [u8; 16],
 }
 

@@ -1,6 +1,8 @@
-//! Random models of named shapes, calibrated on random tokens.
+//! Random models of named shapes, calibrated on random tokens. Always the same ones: scales, and with them bytes and rounds, follow from
+//! the weights, and `fesc estimate` must know them.
 
 use anyhow::{Context, Result};
+use fesc_model::outline::Outline;
 use fesc_model::twin::{Calibration, Preset, Twin};
 use fesc_model::{Config, Model, Shape, Weights};
 use fesc_ring::Prg;
@@ -23,22 +25,35 @@ pub fn config(task: &Task) -> Result<Config> {
     Ok(Config::new(Shape { layers: task.layers, vocab, ..*named.shape() })?)
 }
 
-/// The model of a task.
-pub fn twin(task: &Task) -> Result<Twin> {
+/// Weights, and the documents of the calibration.
+const SEED: [u8; 16] = [0xfe; 16];
+
+/// The model of a task, and its ranges.
+fn model(task: &Task) -> Result<(Model, Calibration)> {
     let config = config(task)?;
-    let mut prg = Prg::from_seed(task.seed);
+    let mut prg = Prg::from_seed(SEED);
     let model = Model::new(config.clone(), Weights::random(&config, Some(CLASSES), &mut prg))?;
     let length = task.length.min(CALIBRATION);
     let documents: Vec<Vec<u32>> = (0..2).map(|_| tokens(config.shape().vocab, length, &mut prg)).collect();
     let calibration = Calibration::collect(&model, &documents)?;
+    Ok((model, calibration))
+}
+
+/// The model of a task in integers.
+pub fn twin(task: &Task) -> Result<Twin> {
+    let (model, calibration) = model(task)?;
     Ok(Twin::new(&model, &calibration, Preset::FAST)?)
+}
+
+/// Its outline.
+pub fn random_outline(task: &Task) -> Result<Outline> {
+    let (_, calibration) = model(task)?;
+    Ok(Outline::new(&config(task)?, &calibration, Preset::FAST)?.with_classes(CLASSES)?)
 }
 
 /// The document of a task.
 pub fn document(task: &Task) -> Result<Vec<u32>> {
-    let mut seed = task.seed;
-    seed[0] ^= 0xff;
-    Ok(tokens(config(task)?.shape().vocab, task.length, &mut Prg::from_seed(seed)))
+    Ok(tokens(config(task)?.shape().vocab, task.length, &mut Prg::from_seed(task.seed)))
 }
 
 fn tokens(vocab: usize, length: usize, prg: &mut Prg) -> Vec<u32> {

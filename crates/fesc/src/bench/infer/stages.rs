@@ -7,6 +7,9 @@ use fesc_infer::{Flow, Watch};
 use fesc_mpc::Shared;
 use serde::{Deserialize, Serialize};
 
+use crate::parties::child::tell;
+use crate::parties::wire::Event;
+
 /// Everything of one stage in a run, all layers and segments together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageTime {
@@ -74,8 +77,12 @@ impl Stopwatch {
 }
 
 impl Watch for Stopwatch {
-    fn stage(&mut self, stage: &'static str, _: Option<usize>, _: usize) {
+    fn stage(&mut self, stage: &'static str, layer: Option<usize>, segment: usize) {
         self.lap();
+        tell(&Event::Phase(match layer {
+            Some(layer) => format!("layer {}, segment {}: {stage}", layer + 1, segment + 1),
+            None => stage.into(),
+        }));
         self.now = Some((stage, Instant::now(), self.clock.seconds()));
     }
 

@@ -1,0 +1,134 @@
+//! `fesc estimate` against `fesc bench infer`: what is declared before a run is what the run counts.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[allow(dead_code)]
+mod support;
+
+use serde_json::Value;
+use support::{fesc, json};
+
+const NAMES: [&str; 20] = [
+    "model",
+    "layers",
+    "length",
+    "bucket",
+    "provider",
+    "net",
+    "online_s",
+    "offline_s",
+    "setup_s",
+    "online_bytes",
+    "offline_bytes",
+    "setup_bytes",
+    "rounds",
+    "memory_bytes_client",
+    "memory_bytes_server",
+    "public_bytes",
+    "offline_rounds",
+    "sample_tokens",
+    "threads",
+    "stages",
+];
+
+const MEASURED: [&str; 21] = [
+    "shape",
+    "layers",
+    "length",
+    "provider",
+    "net",
+    "online_s",
+    "offline_s",
+    "setup_s",
+    "online_bytes",
+    "offline_bytes",
+    "setup_bytes",
+    "rounds",
+    "peak_rss_bytes_client",
+    "peak_rss_bytes_server",
+    "rel_error",
+    "max_error",
+    "plan",
+    "offline_rounds",
+    "declared_online_bytes",
+    "threads",
+    "stages",
+];
+
+fn estimate(args: &[&str]) -> Value {
+    let mut all = vec!["estimate", "--json"];
+    all.extend(args);
+    let mut rows = json(&all, &NAMES);
+    assert_eq!(rows.len(), 1);
+    rows.remove(0)
+}
+
+/// Each `length` in its bucket, against a run of the bucket's length. A run fails by itself where counted bytes or rounds are not the
+/// declared ones, so the lengths of `exact` are only run.
+fn compare(provider: &str, lengths: &[&str], exact: &[&str]) {
+    let run = |length: &str, layers: &str| {
+        let args = ["bench", "infer", "--shape", "tiny", "--layers", layers, "--length", length, "--json"];
+        json(&[&args[..], &["--provider", provider]].concat(), &MEASURED).remove(0)
+    };
+    for length in lengths {
+        let guess =
+            estimate(&["--shape", "tiny", "--layers", "2", "--length", length, "--provider", provider, "--no-time"]);
+        let bucket = guess["bucket"].to_string();
+        let ran = run(&bucket, "2");
+        for name in ["rounds", "online_bytes"] {
+            assert_eq!(guess[name], ran[name], "{name} of {length} tokens, {provider}");
+        }
+        for name in ["offline_bytes", "setup_bytes"] {
+            let (guess, counted) = (guess[name].as_f64().unwrap(), ran[name].as_f64().unwrap());
+            assert!((guess / counted - 1.0).abs() < 0.02, "{name} of {length} tokens, {provider}: {guess}, {counted}");
+        }
+        let stages = |row: &Value| -> Vec<(String, u64, u64)> {
+            let of = |s: &Value| {
+                (s["stage"].to_string(), s["online_bytes"].as_u64().unwrap(), s["rounds"].as_u64().unwrap())
+            };
+            row["stages"].as_array().unwrap().iter().map(of).collect()
+        };
+        assert_eq!(stages(&guess), stages(&ran), "{length} tokens, {provider}");
+        assert!(guess["online_s"].is_null() && guess["offline_s"].is_null() && guess["sample_tokens"].is_null());
+    }
+    for length in exact {
+        assert!(run(length, "1")["rounds"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn bytes_and_rounds_with_a_dealer() {
+    compare("dealer", &["1", "129", "600"], &["1", "127", "129", "2049"]);
+}
+
+#[test]
+fn bytes_and_rounds_between_two_parties() {
+    compare("two-party", &["127", "200"], &["1", "129"]);
+}
+
+/// A tiny sample, so that there are times; more layers take more of it, and a network adds its part.
+#[test]
+fn times_are_of_the_run_and_of_the_network() {
+    let args = ["--shape", "tiny", "--length", "128", "--provider", "dealer"];
+    let few = estimate(&[&args[..], &["--layers", "1"]].concat());
+    assert_eq!(few["sample_tokens"], 128);
+    let seconds = |row: &Value, name: &str| row[name].as_f64().unwrap();
+    for name in ["online_s", "offline_s", "setup_s"] {
+        assert!(seconds(&few, name) > 0.0, "{name}");
+    }
+    // 40 ms of latency for each round are more than this machine computes in it, however busy it is.
+    let far = estimate(&[&args[..], &["--layers", "1", "--net", "wan3"]].concat());
+    assert!(seconds(&far, "online_s") > 0.04 * few["rounds"].as_f64().unwrap());
+}
+
+#[test]
+fn what_can_not_be_estimated_is_a_usage_error() {
+    let message = fesc(&["estimate", "--shape", "huge"]).fails(2);
+    assert!(message.contains("huge") && message.contains("tiny"), "{message}");
+    fesc(&["estimate", "--shape", "tiny", "--length", "0"]).fails(2);
+    fesc(&["estimate", "--shape", "tiny", "--length", "1048577"]).fails(2);
+    fesc(&["estimate", "--shape", "tiny", "--layers", "0"]).fails(2);
+    fesc(&["estimate", "--layers", "3"]).fails(2);
+    fesc(&["estimate", "--shape", "tiny", "--provider", "nobody"]).fails(2);
+    fesc(&["estimate", "--shape", "tiny", "--net", "wan9"]).fails(2);
+    fesc(&["estimate", "--shape", "tiny", "--model", "built-in"]).fails(2);
+}
