@@ -65,12 +65,7 @@ fn paths(args: &GemmArgs) -> Result<Vec<Path>> {
         }
         return Ok(vec![best]);
     }
-    let name = cli::name(args.path);
-    let chosen: Vec<Path> = Path::available().filter(|p| args.path == PathChoice::All || p.name() == name).collect();
-    if chosen.is_empty() {
-        return Err(Refusal::Usage(format!("this processor has no path {name}; see fesc doctor")).into());
-    }
-    Ok(chosen)
+    super::paths(args.path)
 }
 
 /// Seconds of the fastest run in half a second, and of at least three: the least disturbed one.

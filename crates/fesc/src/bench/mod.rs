@@ -1,13 +1,21 @@
 //! The measurements.
 
+pub mod ckks;
 pub mod forms;
 pub mod gemm;
 pub mod infer;
 pub mod mpc;
 pub mod net;
+pub mod ntt;
 pub mod ot;
+mod timing;
 
+use anyhow::Result;
 use fesc_net::Tag;
+use fesc_ring::cpu::Path;
+
+use crate::cli::{self, PathChoice};
+use crate::exit::Refusal;
 
 /// Message tags of the program, 0x0500 and up.
 pub mod tag {
@@ -28,4 +36,14 @@ pub mod tag {
 pub fn barrier(channel: &mut fesc_net::Channel) -> Result<(), fesc_net::NetError> {
     channel.phase("barrier");
     channel.exchange(tag::BARRIER, Vec::new(), 0).map(drop)
+}
+
+/// The SIMD paths of this processor that a command line asks for; none is a wrong command line.
+fn paths(choice: PathChoice) -> Result<Vec<Path>> {
+    let name = cli::name(choice);
+    let chosen: Vec<Path> = Path::available().filter(|p| choice == PathChoice::All || p.name() == name).collect();
+    if chosen.is_empty() {
+        return Err(Refusal::Usage(format!("this processor has no path {name}; see fesc doctor")).into());
+    }
+    Ok(chosen)
 }

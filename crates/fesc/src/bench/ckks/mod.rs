@@ -1,0 +1,163 @@
+//! `fesc bench ckks`: operations of CKKS on the chains of the peers' measurements. Every result is decrypted and compared with the true one.
+
+mod kernels;
+mod op;
+mod setting;
+
+use anyhow::{Result, bail, ensure};
+use clap::ValueEnum;
+use fesc_ckks::sets::{self, Set};
+use fesc_ckks::{Params, server::SwitchCost};
+use rayon::ThreadPoolBuilder;
+
+use super::timing::{Times, Work, in_turn};
+use crate::cli::{Chain, CkksArgs};
+use crate::progress::Progress;
+use crate::report::{Format, Report, Row};
+use kernels::{Kernels, TransformLoop};
+use setting::{Made, Setting};
+
+pub use op::CkksOp;
+
+/// A result with fewer correct bits in a slot is a fault of the scheme, not noise: the chains have 22 and more.
+const LEAST_PRECISION: f64 = 20.0;
+
+/// Measures and prints.
+pub fn run(args: &CkksArgs, format: Format) -> Result<()> {
+    let ops = if args.op.is_empty() { CkksOp::value_variants() } else { &args.op[..] };
+    let progress = Progress::start("CKKS");
+    let mut report = Report::new(format);
+    let measured = chains(&args.chain).into_iter().try_for_each(|(name, set)| {
+        let params = set.params()?;
+        let plan = CkksOp::plan(ops);
+        let (sent, memory) = (plan.bytes(&params) as f64 / 1e6, plan.memory(&params) as f64 / 1e6);
+        let keys = plan.purposes(&params).len();
+        tracing::info!("chain {name}: {keys} keys, {sent:.0} MB to send, {memory:.0} MB in memory");
+        progress.say(format!("chain {name}: making {keys} keys, {memory:.0} MB"));
+        let mut setting = Setting::new(&params, &plan)?;
+        for &threads in &args.threads {
+            let pool = ThreadPoolBuilder::new().num_threads(threads.into()).build()?;
+            for &op in ops {
+                progress.say(format!("chain {name}: {}, threads: {threads}", op.name()));
+                let measured = pool.install(|| measure(&mut setting, op, args.seconds))?;
+                report.add(row(name, &params, op, threads, &measured))?;
+            }
+        }
+        Ok(())
+    });
+    drop(progress);
+    // What was measured before an error is printed all the same.
+    report.finish()?;
+    measured
+}
+
+/// Each chain that is asked for, once, in their order.
+fn chains(asked: &[Chain]) -> Vec<(u64, Set)> {
+    let all = [(Chain::One, sets::CHAIN_1), (Chain::Two, sets::CHAIN_2), (Chain::Three, sets::CHAIN_3)];
+    let numbered = all.into_iter().chain([(Chain::Four, sets::CHAIN_4)]).zip(1..);
+    let wanted = |chain: Chain| asked.contains(&Chain::All) || asked.contains(&chain);
+    numbered.filter(|((chain, _), _)| wanted(*chain)).map(|((_, set), number)| (number, set)).collect()
+}
+
+/// What one row says.
+struct Measured {
+    times: Times,
+    precision: f64,
+    /// Milliseconds of one transform, in the loop beside the operation.
+    transform_ms: f64,
+    shares: Option<Shares>,
+}
+
+/// Parts of a key switch, each measured apart and in turn with the whole; fractions of the whole.
+struct Shares {
+    transforms: f64,
+    conversion: f64,
+    inner_product: f64,
+    memory: f64,
+}
+
+fn measure(setting: &mut Setting, op: CkksOp, seconds: f64) -> Result<Measured> {
+    let made = setting.perform(op)?;
+    let precision = setting.precision(op, made)?;
+    ensure!(
+        precision >= LEAST_PRECISION,
+        "{}: the result has {precision:.1} correct bits instead of {LEAST_PRECISION} or more; this is a fault of fesc-ckks, please report it",
+        op.name()
+    );
+    let params = setting.params().clone();
+    let mut transforms = TransformLoop::new(&params, op.transforms(&params));
+    if op == CkksOp::Rotate {
+        return rotation(setting, transforms, precision, seconds);
+    }
+    let mut whole = || setting.perform(op);
+    let mut alone = || {
+        transforms.run();
+        Ok(Made::Nothing)
+    };
+    let times = in_turn(seconds, &mut [&mut whole, &mut alone])?;
+    let [whole, alone] = times[..] else { bail!("two works have two times") };
+    Ok(Measured { times: whole, precision, transform_ms: alone.min_ms / transforms.count() as f64, shares: None })
+}
+
+/// A rotation with its parts.
+fn rotation(setting: &mut Setting, mut transforms: TransformLoop, precision: f64, seconds: f64) -> Result<Measured> {
+    let params = setting.params().clone();
+    let (mut conversion, mut cached, mut streamed) =
+        (Kernels::new(&params, false)?, Kernels::new(&params, false)?, Kernels::new(&params, true)?);
+    let mut whole = || setting.perform(CkksOp::Rotate);
+    let mut transforms_only = || {
+        transforms.run();
+        Ok(Made::Nothing)
+    };
+    let mut conversion = || {
+        conversion.convert();
+        Ok(Made::Nothing)
+    };
+    let mut cached = || {
+        cached.inner_product();
+        Ok(Made::Nothing)
+    };
+    let mut streamed = || {
+        streamed.inner_product();
+        Ok(Made::Nothing)
+    };
+    let works: &mut [Work<'_, Made>] =
+        &mut [&mut whole, &mut transforms_only, &mut conversion, &mut cached, &mut streamed];
+    let times = in_turn(seconds, works)?;
+    let [whole, alone, conversion, cached, streamed] = times[..] else { bail!("five works have five times") };
+    let share = |ms: f64| ms / whole.min_ms;
+    let shares = Shares {
+        transforms: share(alone.min_ms),
+        conversion: share(conversion.min_ms),
+        inner_product: share(cached.min_ms),
+        memory: share((streamed.min_ms - cached.min_ms).max(0.0)),
+    };
+    let transform_ms = alone.min_ms / transforms.count() as f64;
+    Ok(Measured { times: whole, precision, transform_ms, shares: Some(shares) })
+}
+
+fn row(chain: u64, params: &Params, op: CkksOp, threads: u16, measured: &Measured) -> Row {
+    let (transforms, min_ms) = (op.transforms(params), measured.times.min_ms);
+    let share = |part: fn(&Shares) -> f64| measured.shares.as_ref().map_or(f64::NAN, part);
+    let units = min_ms / measured.transform_ms;
+    Row::new()
+        .with("n", params.degree() as u64)
+        .with("levels", params.levels() as u64)
+        .with("digits", SwitchCost::new(params, params.levels(), false).digits as u64)
+        .with("log_qp", params.log_qp())
+        .with("op", op.name())
+        .with("threads", threads)
+        .with("min_ms", min_ms)
+        .with("median_ms", measured.times.median_ms)
+        .with("precision_bits", measured.precision)
+        .with("ntt_ratio", if transforms > 0 { units / transforms as f64 } else { f64::NAN })
+        .detail("chain", chain)
+        .detail("transforms", transforms as u64)
+        .detail("ntt_us", measured.transform_ms * 1e3)
+        .detail("ntt_units", units)
+        .detail("transforms_share", share(|s| s.transforms))
+        .detail("conversion_share", share(|s| s.conversion))
+        .detail("inner_product_share", share(|s| s.inner_product))
+        .detail("memory_share", share(|s| s.memory))
+        .detail("rest_share", share(|s| 1.0 - s.transforms - s.conversion - s.inner_product - s.memory))
+}
