@@ -151,5 +151,8 @@ fn check_scales(left: f64, right: f64) -> Result<()> {
 }
 
 #[cfg(test)]
+#[path = "evaluator/fixture.rs"]
+pub(crate) mod fixture;
+#[cfg(test)]
 #[path = "evaluator/tests.rs"]
 mod tests;

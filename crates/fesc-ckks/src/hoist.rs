@@ -11,7 +11,7 @@
 
 use crate::evaluator::Evaluator;
 use crate::poly::Poly;
-use crate::switch::{Digits, Job, Own, Source, each};
+use crate::switch::{Digits, Job, Own, Source, each, prime_at};
 use crate::{Ciphertext, Params, Result};
 
 /// A ciphertext with its digits, ready for rotations.
@@ -51,7 +51,7 @@ impl Evaluator {
         let (n, level, count) = (params.degree(), c.level, source.count());
         let mut limbs = Poly::scratch(params, count * (level + 1 + params.specials()));
         each(limbs.words_mut().chunks_exact_mut(count * n).collect(), |place, chunk: &mut [u64]| {
-            let j = if place <= level { place } else { params.first_special() + place - level - 1 };
+            let j = prime_at(params, level, place);
             source.at(params, j, chunk);
             // A digit modulo its own prime is the ciphertext's limb, which is not in the scratch space.
             let own = j / params.specials();

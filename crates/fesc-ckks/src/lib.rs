@@ -18,6 +18,8 @@
 //! | numbers to polynomials and back | [`Encoder`] |
 //! | keys, encryption, decryption | [`client`], [`server`] |
 //! | what may leave a server | [`mask`] |
+//! | computing on ciphertexts | [`server::Evaluator`], [`linear`] |
+//! | what that does to the noise | [`noise`] |
 //! | bytes | [`wire`] |
 #![forbid(unsafe_code)]
 
@@ -29,7 +31,9 @@ mod evaluator;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hoist;
+pub mod linear;
 pub mod mask;
+pub mod noise;
 pub mod params;
 mod plaintext;
 mod poly;

@@ -30,6 +30,7 @@ mod tables;
 
 use fesc_ring::automorphism::Table;
 use fesc_ring::cpu;
+use fesc_ring::modulus::Shoup;
 use fesc_ring::rns::Mode;
 use rayon::prelude::*;
 
@@ -48,6 +49,18 @@ pub(crate) fn each<T: Send>(rows: Vec<T>, work: impl Fn(usize, T) + Sync + Send)
     } else {
         rows.into_iter().enumerate().for_each(|(i, row)| work(i, row));
     }
+}
+
+/// The prime of limb `place` of a polynomial over `q_0 .. q_level` and the special primes.
+pub(crate) fn prime_at(params: &Params, level: usize, place: usize) -> usize {
+    if place <= level { place } else { params.first_special() + place - level - 1 }
+}
+
+/// `P` modulo data prime `j`.
+pub(crate) fn product_of_specials(params: &Params, j: usize) -> Shoup {
+    let m = params.modulus(j);
+    let specials = params.first_special()..params.primes();
+    m.shoup(specials.fold(1, |p, k| m.mul(p, m.reduce(params.modulus(k).value()))))
 }
 
 /// Limb `i` of several pairs of polynomials as row `i`.

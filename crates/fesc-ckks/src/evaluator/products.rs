@@ -14,7 +14,7 @@ use fesc_ring::pool::Pooled;
 
 use crate::poly::Poly;
 use crate::server::KeyPurpose;
-use crate::switch::{Job, Own, Row, Source, each, rows};
+use crate::switch::{Job, Own, Row, Source, each, product_of_specials, rows};
 use crate::{Ciphertext, CkksError, Result, Tensor};
 
 use super::{Evaluator, check_scales};
@@ -216,9 +216,8 @@ impl Evaluator {
     ) -> Result<([Poly; 2], [Pooled; 2])> {
         let (params, n) = (&self.params, self.params.degree());
         let division = self.tables.by_last(level).ok_or(CkksError::NoLevel { operation: "a rescaled product" })?;
-        let m = params.modulus(level);
-        let p = (params.first_special()..params.primes()).fold(1, |p, k| m.mul(p, m.reduce(params.modulus(k).value())));
-        let factors: Vec<Shoup> = division.inverses.iter().copied().chain([m.shoup(p)]).collect();
+        let factors: Vec<Shoup> =
+            division.inverses.iter().copied().chain([product_of_specials(params, level)]).collect();
         let mut outs = self.pair(level);
         let mut last = [params.pool().take(n), params.pool().take(n)];
         let ([x, y], [u, v]) = (&mut outs, &mut last);

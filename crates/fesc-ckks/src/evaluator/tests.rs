@@ -1,62 +1,13 @@
 #![allow(clippy::unwrap_used)]
 
+use super::fixture::Pair;
 use super::*;
-use crate::client::{Decryptor, KeyGenerator, SecretEncryptor, SecretKey};
-use crate::server::EvaluationKeyPlan;
+use crate::Tensor;
 use crate::testing::{centred, integers, negacyclic};
-use crate::{Encoder, ParamsLiteral, Tensor};
-use fesc_ring::Prg;
 use num_bigint::BigInt;
 use num_complex::Complex64;
 
-/// A client and its server.
-struct Pair {
-    params: Params,
-    secret: SecretKey,
-    evaluator: Evaluator,
-    prg: Prg,
-}
-
 impl Pair {
-    fn new(log_n: u32, levels: usize, specials: usize, rotations: &[i64]) -> Self {
-        let q_bits = std::iter::once(50).chain(std::iter::repeat_n(40, levels)).collect();
-        let p_bits = vec![if specials == 1 { 50 } else { 48 }; specials];
-        let literal = ParamsLiteral { log_n, q_bits, p_bits, log_scale: 40 };
-        let params = Params::insecure_for_tests(&literal).unwrap();
-        let mut prg = Prg::from_seed([log_n as u8; 16]);
-        let secret = SecretKey::generate(&params, &mut prg);
-        let plan = EvaluationKeyPlan { rotations: rotations.to_vec(), conjugation: true, relinearisation: true };
-        let mut keys = EvaluationKeys::new(&params);
-        for key in KeyGenerator::new(&secret).keys(&plan, &mut prg) {
-            keys.insert(key.unwrap()).unwrap();
-        }
-        let evaluator = Evaluator::new(&params, keys).unwrap();
-        Self { params, secret, evaluator, prg }
-    }
-
-    fn values(&mut self) -> Vec<Complex64> {
-        let mut next = || (self.prg.next_u64() >> 11) as f64 / 2f64.powi(52) - 1.0;
-        (0..self.params.slots()).map(|_| Complex64::new(next(), next())).collect()
-    }
-
-    fn encrypt(&mut self, values: &[Complex64], level: usize) -> Ciphertext {
-        let plain = Encoder::new(&self.params).encode(values, level, self.params.scale()).unwrap();
-        SecretEncryptor::new(&self.secret).encrypt(&plain, &mut self.prg).unwrap().expand()
-    }
-
-    fn fresh(&mut self, level: usize) -> (Vec<Complex64>, Ciphertext) {
-        let values = self.values();
-        let c = self.encrypt(&values, level);
-        (values, c)
-    }
-
-    /// Largest distance of the decrypted slots from what they should be.
-    fn error(&self, c: &Ciphertext, want: impl Fn(usize) -> Complex64) -> f64 {
-        let plain = Decryptor::new(&self.secret).decrypt(c).unwrap();
-        let got = Encoder::new(&self.params).decode(&plain).unwrap();
-        got.iter().enumerate().map(|(i, g)| (g - want(i)).norm()).fold(0.0, f64::max)
-    }
-
     /// The phase over the integers, centred, without the code under test.
     fn phase(&self, parts: &[&Poly]) -> Vec<BigInt> {
         let s: Vec<BigInt> = self.secret.small.coefficients().iter().map(|&x| BigInt::from(x)).collect();
@@ -209,7 +160,7 @@ fn one_relinearisation_serves_a_sum() {
         assert!(pair.error(c, want) < SMALL);
     }
     // The difference is noise of key switches alone: far below that of the products, and not nothing.
-    let difference = Decryptor::new(&pair.secret).decrypt_integers(&e.sub(&lazy, &eager).unwrap()).unwrap();
+    let difference = pair.integers(&e.sub(&lazy, &eager).unwrap());
     let largest = difference.iter().map(|x| x.unsigned_abs()).max().unwrap();
     assert!(largest > 0 && largest < 1 << 12, "{largest}");
     let other = e.tensor(&inputs[0].1, &inputs[0].1).unwrap();

@@ -1,0 +1,264 @@
+//! Linear maps of the slots: baby steps, giant steps, and one division for all of them.
+//!
+//! A map is the sum of its diagonals, `y_i = sum_k d_k[i] x_(i + k)`, indices modulo the number of slots. With `k = g + b`, `b < n1` and `n1 | g`,
+//!
+//! ```text
+//! y = sum_g rot_g( sum_b rot_(-g)(d_(g + b)) rot_b(x) )
+//! ```
+//!
+//! needs a rotation per baby step `b` and per giant step `g`. **Double hoisting** (Bossuat, Mouchet, Troncoso-Pastoriza, Hubaux, "Efficient
+//! bootstrapping for approximate homomorphic encryption with non-sparse keys", 2021, section 5) leaves out divisions by `P`: baby steps share
+//! their digits and stay over `Q P`, diagonals are encoded over `Q P` too, only the second half of each inner sum is divided before its
+//! giant step, and one division of both halves ends it all. That is also fewer roundings than the rotations alone would make.
+//!
+//! Cost at level `l`, with `D` digits and `K` special primes: `D (l + 1 + K)` transforms for all baby steps, `(D + 1) (l + 1 + K)` for
+//! each giant step, `2 (l + 1 + K)` at the end; a sum with a key per step and a product per diagonal and prime. Prepared diagonals have `(l + 1 + K) N` words each. The loop over primes is outside, so
+//! rotated ciphertexts exist for one prime at a time; the inner sums, `2 (l + 1 + K) N` words per giant step, are in memory.
+//!
+//! Prepared diagonals are the server's weights: they are wiped on drop.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+
+use num_complex::Complex64;
+use zeroize::Zeroize;
+
+use crate::evaluator::Evaluator;
+use crate::poly::Poly;
+use crate::switch::{Digits, Job, Own, Source, each, prime_at, product_of_specials, rows};
+use crate::{Ciphertext, CkksError, Encoder, Params, Result};
+
+/// What a giant step costs in baby steps, roughly: digits of its own and two divisions.
+const GIANT: usize = 3;
+
+/// A linear map, encoded for one level.
+pub struct Transform {
+    params: Params,
+    level: usize,
+    scale: f64,
+    /// Baby steps that occur, in order.
+    babies: Vec<i64>,
+    giants: Vec<Giant>,
+}
+
+struct Giant {
+    step: i64,
+    /// Index of a baby step, and the diagonal over `q_0 .. q_level` and the special primes.
+    terms: Vec<(usize, Poly)>,
+}
+
+/// The number of baby steps, a power of two, with which diagonals of these indices cost least. Indices are taken modulo `slots`.
+pub fn baby_steps(slots: usize, indices: impl IntoIterator<Item = i64>) -> NonZeroUsize {
+    let indices: BTreeSet<i64> = indices.into_iter().map(|k| k.rem_euclid(slots as i64)).collect();
+    let cost = |n1: i64| {
+        let steps = |f: fn(i64, i64) -> i64| {
+            indices.iter().map(|&k| f(k, n1)).filter(|&s| s != 0).collect::<BTreeSet<i64>>().len()
+        };
+        steps(|k, n1| k % n1) + GIANT * steps(|k, n1| k - k % n1)
+    };
+    let choices = (0..=slots.ilog2()).filter_map(|log| NonZeroUsize::new(1 << log));
+    choices.min_by_key(|n1| cost(n1.get() as i64)).unwrap_or(NonZeroUsize::MIN)
+}
+
+impl Transform {
+    /// Encodes diagonals at `scale` for ciphertexts at `level`. A diagonal is its index and its values; those that are not given are
+    /// zero, and diagonals of the same index add up. `n1` is the number of baby steps, [`baby_steps`] chooses it if none is given.
+    ///
+    /// # Errors
+    /// As [`Encoder::encode`] for the values of any diagonal.
+    pub fn prepare(
+        params: &Params,
+        diagonals: &[(i64, Vec<Complex64>)],
+        level: usize,
+        scale: f64,
+        n1: Option<NonZeroUsize>,
+    ) -> Result<Self> {
+        let slots = params.slots();
+        let mut sums: BTreeMap<i64, Vec<Complex64>> = BTreeMap::new();
+        for (index, values) in diagonals {
+            if values.len() > slots {
+                return Err(CkksError::TooMany { what: "slots", got: values.len(), max: slots });
+            }
+            let sum = sums.entry(index.rem_euclid(slots as i64)).or_insert_with(|| vec![Complex64::ZERO; slots]);
+            sum.iter_mut().zip(values).for_each(|(s, v)| *s += v);
+        }
+        let n1 = n1.unwrap_or_else(|| baby_steps(slots, sums.keys().copied()));
+        let n1 = i64::try_from(n1.get()).unwrap_or(i64::MAX);
+        let babies: Vec<i64> = sums.keys().map(|k| k % n1).collect::<BTreeSet<_>>().into_iter().collect();
+        let mut giants: BTreeMap<i64, Vec<(usize, Poly)>> = BTreeMap::new();
+        let encoder = Encoder::new(params);
+        for (index, mut values) in sums {
+            let (baby, giant) = (index % n1, index - index % n1);
+            // What the giant step turns back.
+            values.rotate_right(giant as usize);
+            let poly = encoder.encode_poly(&values, level, scale, params.specials());
+            for z in &mut values {
+                z.re.zeroize();
+                z.im.zeroize();
+            }
+            let place = babies.binary_search(&baby).unwrap_or_default();
+            giants.entry(giant).or_default().push((place, poly?));
+        }
+        let giants = giants.into_iter().map(|(step, terms)| Giant { step, terms }).collect();
+        Ok(Self { params: params.clone(), level, scale, babies, giants })
+    }
+
+    /// The rotations that [`Transform::apply`] needs keys for, and no others.
+    pub fn rotations(&self) -> Vec<i64> {
+        let giants = self.giants.iter().map(|g| g.step);
+        let steps: BTreeSet<i64> = self.babies.iter().copied().chain(giants).filter(|&s| s != 0).collect();
+        steps.into_iter().collect()
+    }
+
+    /// The level of the ciphertexts that it takes.
+    pub fn level(&self) -> usize {
+        self.level
+    }
+
+    /// The scale of the diagonals.
+    pub fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    /// Bytes of the prepared diagonals.
+    pub fn memory(&self) -> usize {
+        let words = |g: &Giant| g.terms.iter().map(|(_, poly)| poly.len() * self.params.degree()).sum::<usize>();
+        self.giants.iter().map(words).sum::<usize>() * size_of::<u64>()
+    }
+
+    /// The image of `c`, at the same level; the scale is the product of the scales.
+    ///
+    /// # Errors
+    /// [`CkksError::LevelMismatch`], [`CkksError::Scale`] if the product of the scales does not fit, [`CkksError::MissingKey`],
+    /// [`CkksError::ParamsMismatch`].
+    pub fn apply(&self, evaluator: &Evaluator, c: &Ciphertext) -> Result<Ciphertext> {
+        let sums = self.sums(evaluator, c)?;
+        let division = evaluator.tables().by_specials(self.level);
+        let parts = sums.map(|sum| division.divide(&self.params, &sum));
+        Ok(evaluator.ciphertext(self.level, c.scale * self.scale, parts))
+    }
+
+    /// The image of `c`, rescaled by the same division.
+    ///
+    /// # Errors
+    /// As [`Transform::apply`]; [`CkksError::NoLevel`] at level 0.
+    pub fn apply_rescale(&self, evaluator: &Evaluator, c: &Ciphertext) -> Result<Ciphertext> {
+        let operation = "a rescaled linear map";
+        let (level, scale) = evaluator.rescaled(operation, self.level, c.scale * self.scale)?;
+        let division = evaluator.tables().by_both(self.level).ok_or(CkksError::NoLevel { operation })?;
+        let parts = self.sums(evaluator, c)?.map(|sum| division.divide(&self.params, &sum));
+        Ok(evaluator.ciphertext(level, scale, parts))
+    }
+
+    /// `P` times the image, over `Q P`.
+    fn sums(&self, evaluator: &Evaluator, c: &Ciphertext) -> Result<[Poly; 2]> {
+        let params = &self.params;
+        params.check_same(evaluator.params())?;
+        params.check_same(&c.params)?;
+        if c.level != self.level {
+            return Err(CkksError::LevelMismatch { left: c.level, right: self.level });
+        }
+        params.check_scale(self.level, c.scale * self.scale)?;
+        let job = |step: i64| -> Result<Option<Job<'_>>> {
+            let key = evaluator.rotation(step)?;
+            Ok(key.map(|(key, order)| Job { key, order: Some(order), own: Own::Preset }))
+        };
+        let babies = self.babies.iter().map(|&b| job(b)).collect::<Result<Vec<_>>>()?;
+        let giants = self.giants.iter().map(|g| job(g.step)).collect::<Result<Vec<_>>>()?;
+        let mut inner = self.inner(evaluator, c, &babies);
+
+        let limbs = self.level + 1 + params.specials();
+        let at = giants.iter().position(Option::is_none);
+        let mut sums = match at {
+            Some(i) => std::mem::replace(&mut inner[i], [Poly::scratch(params, 0), Poly::scratch(params, 0)]),
+            None => [Poly::zero(params, limbs), Poly::zero(params, limbs)],
+        };
+        for (job, [w0, w1]) in giants.iter().zip(inner) {
+            if let Some(job) = job {
+                self.giant(evaluator, job, [&w0, &w1], &mut sums);
+            }
+        }
+        Ok(sums)
+    }
+
+    /// The inner sums of all giant steps, over `Q P`.
+    fn inner(&self, evaluator: &Evaluator, c: &Ciphertext, babies: &[Option<Job<'_>>]) -> Vec<[Poly; 2]> {
+        let (params, n) = (&self.params, self.params.degree());
+        let limbs = self.level + 1 + params.specials();
+        let mut inner: Vec<[Poly; 2]> = self.giants.iter().map(|_| evaluator.pair(limbs)).collect();
+        let rotates = babies.iter().any(Option::is_some);
+        let source = rotates.then(|| Source::new(params, evaluator.tables(), &c.c1, self.level));
+        let digits = source.as_ref().map_or(0, Digits::count);
+        let pairs = inner.iter_mut().map(|[x, y]| [x.words_mut(), y.words_mut()]);
+        each(rows(pairs, n), |place, row| {
+            let (j, data) = (prime_at(params, self.level, place), place <= self.level);
+            let prime = params.prime(j);
+            let mut scratch = params.pool().take((digits + 2 * babies.len() + 3) * n);
+            let (scratch, rotated) = scratch.split_at_mut((digits + 3) * n);
+            let (own, scratch) = scratch.split_at_mut(2 * n);
+            let (image, scratch) = scratch.split_at_mut(n);
+            let parts = source.as_ref().map(|s| s.at(params, j, scratch)).unwrap_or_default();
+            if data {
+                let (own0, own1) = own.split_at_mut(n);
+                for (limb, part) in [(own0, &c.c0), (own1, &c.c1)] {
+                    limb.copy_from_slice(part.limb(place));
+                    prime.scale_assign(product_of_specials(params, j), limb);
+                }
+            } else {
+                own.fill(0);
+            }
+            for (job, pair) in babies.iter().zip(rotated.chunks_exact_mut(2 * n)) {
+                match job {
+                    None => pair.copy_from_slice(own),
+                    Some(job) => {
+                        let (u0, u1) = pair.split_at_mut(n);
+                        job.dot(params, j, &parts, [&mut *u0, u1], false);
+                        if let Some(table) = job.order.filter(|_| data) {
+                            table.apply(&own[..n], image);
+                            prime.add_assign(u0, image);
+                        }
+                    }
+                }
+            }
+            for (giant, [x, y]) in self.giants.iter().zip(row) {
+                let diagonals: Vec<&[u64]> = giant.terms.iter().map(|(_, d)| d.limb(place)).collect();
+                let half = |h: usize| -> Vec<&[u64]> {
+                    giant.terms.iter().map(|&(b, _)| &rotated[(2 * b + h) * n..(2 * b + h + 1) * n]).collect()
+                };
+                prime.dot2(&diagonals, [&half(0), &half(1)], [x, y]);
+            }
+        });
+        inner
+    }
+
+    /// Adds the rotation of an inner sum, over `Q P`.
+    fn giant(&self, evaluator: &Evaluator, job: &Job<'_>, [w0, w1]: [&Poly; 2], sums: &mut [Poly; 2]) {
+        let (params, n) = (&self.params, self.params.degree());
+        let divided = evaluator.tables().by_specials(self.level).divide(params, w1);
+        let source = Source::new(params, evaluator.tables(), &divided, self.level);
+        let [x, y] = sums;
+        each(rows([[x.words_mut(), y.words_mut()]], n), |place, row| {
+            let j = prime_at(params, self.level, place);
+            let mut scratch = params.pool().take((source.count() + 1) * n);
+            let (image, scratch) = scratch.split_at_mut(n);
+            let parts = source.at(params, j, scratch);
+            for [x, y] in row {
+                job.dot(params, j, &parts, [&mut *x, y], true);
+                if let Some(table) = job.order {
+                    table.apply(w0.limb(place), image);
+                    params.prime(j).add_assign(x, image);
+                }
+            }
+        });
+    }
+}
+
+impl Drop for Transform {
+    fn drop(&mut self) {
+        self.giants.iter_mut().flat_map(|g| &mut g.terms).for_each(|(_, poly)| poly.wipe());
+    }
+}
+
+#[cfg(test)]
+#[path = "linear/tests.rs"]
+mod tests;
