@@ -11,7 +11,7 @@
 
 use crate::evaluator::Evaluator;
 use crate::poly::Poly;
-use crate::switch::{Digits, Job, Own, Source, each, prime_at};
+use crate::switch::{Digits, Job, Own, Source, each_prime, prime_at};
 use crate::{Ciphertext, Params, Result};
 
 /// A ciphertext with its digits, ready for rotations.
@@ -33,6 +33,8 @@ impl Digits for Stored {
         self.count
     }
 
+    fn convert(&self, _: &Params, _: &[usize], _: &mut [u64]) {}
+
     fn at<'a>(&'a self, params: &Params, j: usize, _: &'a mut [u64]) -> Vec<&'a [u64]> {
         let place = if j <= self.level { j } else { self.level + 1 + j - params.first_special() };
         (place * self.count..(place + 1) * self.count).map(|i| self.limbs.limb(i)).collect()
@@ -50,15 +52,20 @@ impl Evaluator {
         let source = Source::new(params, self.tables(), &c.c1, c.level);
         let (n, level, count) = (params.degree(), c.level, source.count());
         let mut limbs = Poly::scratch(params, count * (level + 1 + params.specials()));
-        each(limbs.words_mut().chunks_exact_mut(count * n).collect(), |place, chunk: &mut [u64]| {
-            let j = prime_at(params, level, place);
-            source.at(params, j, chunk);
-            // A digit modulo its own prime is the ciphertext's limb, which is not in the scratch space.
-            let own = j / params.specials();
-            if j <= level {
-                chunk[own * n..(own + 1) * n].copy_from_slice(c.c1.limb(j));
-            }
-        });
+        let places = limbs.words_mut().chunks_exact_mut(count * n).collect();
+        let primes: Vec<usize> =
+            (0..level + 1 + params.specials()).map(|place| prime_at(params, level, place)).collect();
+        each_prime(
+            params,
+            &source,
+            &primes,
+            places,
+            count,
+            |_| (),
+            |(), _, _, chunk: &mut [u64], parts| {
+                chunk.chunks_exact_mut(n).zip(parts).for_each(|(limb, part)| limb.copy_from_slice(part));
+            },
+        );
         Ok(Hoisted { evaluator: self, c, digits: Stored { level, count, limbs } })
     }
 

@@ -25,7 +25,7 @@ use zeroize::Zeroize;
 
 use crate::evaluator::Evaluator;
 use crate::poly::Poly;
-use crate::switch::{Digits, Job, Own, Source, each, prime_at, product_of_specials, rows};
+use crate::switch::{Job, Own, Row, Source, each_prime, prime_at, product_of_specials, rows};
 use crate::{Ciphertext, CkksError, Encoder, Params, Result};
 
 /// What a giant step costs in baby steps, roughly: digits of its own and two divisions.
@@ -188,16 +188,15 @@ impl Transform {
         let mut inner: Vec<[Poly; 2]> = self.giants.iter().map(|_| evaluator.pair(limbs)).collect();
         let rotates = babies.iter().any(Option::is_some);
         let source = rotates.then(|| Source::new(params, evaluator.tables(), &c.c1, self.level));
-        let digits = source.as_ref().map_or(0, Digits::count);
+        let primes: Vec<usize> = (0..limbs).map(|place| prime_at(params, self.level, place)).collect();
         let pairs = inner.iter_mut().map(|[x, y]| [x.words_mut(), y.words_mut()]);
-        each(rows(pairs, n), |place, row| {
-            let (j, data) = (prime_at(params, self.level, place), place <= self.level);
-            let prime = params.prime(j);
-            let mut scratch = params.pool().take((digits + 2 * babies.len() + 3) * n);
-            let (scratch, rotated) = scratch.split_at_mut((digits + 3) * n);
-            let (own, scratch) = scratch.split_at_mut(2 * n);
-            let (image, scratch) = scratch.split_at_mut(n);
-            let parts = source.as_ref().map(|s| s.at(params, j, scratch)).unwrap_or_default();
+        let rows = rows(pairs, n).into_iter().enumerate().collect();
+        // Both parts under every baby step, the parts themselves times P, and an image.
+        let start = |_: &[usize]| params.pool().take((2 * babies.len() + 3) * n);
+        each_prime(params, &source, &primes, rows, 0, start, |scratch, _, j, (place, row): (usize, Row<'_>), parts| {
+            let (data, prime) = (place <= self.level, params.prime(j));
+            let (own, rotated) = scratch.split_at_mut(3 * n);
+            let (own, image) = own.split_at_mut(2 * n);
             if data {
                 let (own0, own1) = own.split_at_mut(n);
                 for (limb, part) in [(own0, &c.c0), (own1, &c.c1)] {
@@ -212,7 +211,7 @@ impl Transform {
                     None => pair.copy_from_slice(own),
                     Some(job) => {
                         let (u0, u1) = pair.split_at_mut(n);
-                        job.dot(params, j, &parts, [&mut *u0, u1], false);
+                        job.dot(params, j, parts, [&mut *u0, u1], false);
                         if let Some(table) = job.order.filter(|_| data) {
                             table.apply(&own[..n], image);
                             prime.add_assign(u0, image);
@@ -237,13 +236,12 @@ impl Transform {
         let divided = evaluator.tables().by_specials(self.level).divide(params, w1);
         let source = Source::new(params, evaluator.tables(), &divided, self.level);
         let [x, y] = sums;
-        each(rows([[x.words_mut(), y.words_mut()]], n), |place, row| {
-            let j = prime_at(params, self.level, place);
-            let mut scratch = params.pool().take((source.count() + 1) * n);
-            let (image, scratch) = scratch.split_at_mut(n);
-            let parts = source.at(params, j, scratch);
+        let rows: Vec<(usize, Row<'_>)> = rows([[x.words_mut(), y.words_mut()]], n).into_iter().enumerate().collect();
+        let primes: Vec<usize> = (0..rows.len()).map(|place| prime_at(params, self.level, place)).collect();
+        let start = |_: &[usize]| params.pool().take(n);
+        each_prime(params, &source, &primes, rows, 0, start, |image, _, j, (place, row), parts| {
             for [x, y] in row {
-                job.dot(params, j, &parts, [&mut *x, y], true);
+                job.dot(params, j, parts, [&mut *x, y], true);
                 if let Some(table) = job.order {
                     table.apply(w0.limb(place), image);
                     params.prime(j).add_assign(x, image);

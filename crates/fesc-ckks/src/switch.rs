@@ -17,13 +17,14 @@
 //! 3. Every prime that stays: digits, sum of products, minus the remainder, times the inverse of the divisor.
 //!
 //! The sums over `Q P` are never in memory as a whole: each prime's sum is used while it is in the cache, and only the remainders wait. Several
-//! key switches of one polynomial (hoisting) share the digits of steps 2 and 3 inside the loop over primes.
+//! key switches of one polynomial (hoisting) share the digits of steps 2 and 3 inside the loop over primes ([`each_prime`]).
 //!
 //! Cost at level `l` with `K` special primes and `D` digits, one key: `l + 1 + (D - 1) (l + 1) + D K + 2 K + 2 (l + 1)` transforms,
 //! [`SwitchCost`] counts them; `2 D (l + 1 + K) N` words of key from memory.
 //!
 //! Threads work on different primes. What they compute does not depend on how many there are.
 
+mod group;
 mod remainder;
 mod source;
 mod tables;
@@ -34,7 +35,8 @@ use fesc_ring::modulus::Shoup;
 use fesc_ring::rns::Mode;
 use rayon::prelude::*;
 
-pub(crate) use remainder::Remainder;
+pub(crate) use group::each_prime;
+use remainder::Remainder;
 pub(crate) use source::{Digits, Source};
 pub(crate) use tables::{Division, Tables};
 
@@ -159,22 +161,32 @@ impl Division {
         let remainders = self.remainders(params, digits, jobs, last);
         let n = params.degree();
         let pairs = outs.iter_mut().map(|[x, y]| [x.words_mut(), y.words_mut()]);
-        each(rows(pairs, n), |j, row| {
-            let mut scratch = params.pool().take((digits.count() + 3) * n);
-            let (sums, scratch) = scratch.split_at_mut(2 * n);
+        let primes: Vec<usize> = (0..self.kept()).collect();
+        // For each half of each job, the remainder modulo each prime of a group; and two sums.
+        let start = |primes: &[usize]| {
+            let mut rests = params.pool().take(2 * jobs.len() * primes.len() * n);
+            let limbs = rests.chunks_exact_mut(primes.len() * n);
+            remainders.iter().flatten().zip(limbs).for_each(|(r, limbs)| r.convert(self, primes, limbs));
+            (rests, params.pool().take(2 * n), primes.len())
+        };
+        each_prime(params, digits, &primes, rows(pairs, n), 2 * jobs.len(), start, |state, i, j, row, parts| {
+            let (rests, sums, group) = state;
             let (first, second) = sums.split_at_mut(n);
-            let (rest, scratch) = scratch.split_at_mut(n);
-            let parts = digits.at(params, j, scratch);
-            for ((job, [out0, out1]), [r0, r1]) in jobs.iter().zip(row).zip(&remainders) {
-                job.dot(params, j, &parts, [&mut *first, &mut *second], false);
+            let mut halves = rests.chunks_exact_mut(*group * n).map(|half| &mut half[i * n..(i + 1) * n]);
+            for (job, [out0, out1]) in jobs.iter().zip(row) {
+                job.dot(params, j, parts, [&mut *first, &mut *second], false);
                 if let Own::Image(poly) = job.own {
                     match job.order {
                         Some(table) => table.apply(poly.limb(j), out0),
                         None => out0.copy_from_slice(poly.limb(j)),
                     }
                 }
-                r0.divide(params, self, j, first, rest, out0, true);
-                r1.divide(params, self, j, second, rest, out1, matches!(job.own, Own::Preset));
+                let preset = matches!(job.own, Own::Preset);
+                for (sum, out, add) in [(&*first, out0, true), (&*second, out1, preset)] {
+                    if let Some(rest) = halves.next() {
+                        self.finish(params, j, sum, rest, out, add);
+                    }
+                }
             }
         });
     }
@@ -191,22 +203,29 @@ impl Division {
         let mut remainders: Vec<[Remainder; 2]> =
             jobs.iter().map(|_| [Remainder::scratch(params, self), Remainder::scratch(params, self)]).collect();
         let pairs = remainders.iter_mut().map(|[x, y]| [x.words_mut(), y.words_mut()]);
-        each(rows(pairs, n), |i, row| {
-            let mut scratch = params.pool().take(digits.count() * n);
-            let j = self.divisor(i);
-            let parts = digits.at(params, j, &mut scratch);
-            let own = last.filter(|_| j < params.first_special());
-            for (job, [x, y]) in jobs.iter().zip(row) {
-                if let Some([own0, own1]) = own {
-                    x.copy_from_slice(own0);
-                    y.copy_from_slice(own1);
+        let divisors: Vec<usize> = (0..self.sources()).map(|i| self.divisor(i)).collect();
+        let rows = rows(pairs, n).into_iter().enumerate().collect();
+        each_prime(
+            params,
+            digits,
+            &divisors,
+            rows,
+            0,
+            |_| (),
+            |(), _, j, (i, row): (usize, Row<'_>), parts| {
+                let own = last.filter(|_| j < params.first_special());
+                for (job, [x, y]) in jobs.iter().zip(row) {
+                    if let Some([own0, own1]) = own {
+                        x.copy_from_slice(own0);
+                        y.copy_from_slice(own1);
+                    }
+                    job.dot(params, j, parts, [&mut *x, &mut *y], own.is_some());
+                    for limb in [x, y] {
+                        self.take_remainder(params, i, limb);
+                    }
                 }
-                job.dot(params, j, &parts, [&mut *x, &mut *y], own.is_some());
-                for limb in [x, y] {
-                    self.take_remainder(params, i, limb);
-                }
-            }
-        });
+            },
+        );
         each(remainders.iter_mut().flatten().collect(), |_, half: &mut Remainder| half.finish(self));
         remainders
     }
@@ -217,7 +236,8 @@ impl Division {
         let mut out = Poly::scratch(params, self.kept());
         out.for_each_limb(|j, limb| {
             let mut rest = params.pool().take(params.degree());
-            remainder.divide(params, self, j, sum.limb(j), &mut rest, limb, false);
+            remainder.convert(self, &[j], &mut rest);
+            self.finish(params, j, sum.limb(j), &mut rest, limb, false);
         });
         out
     }

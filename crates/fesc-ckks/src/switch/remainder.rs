@@ -42,22 +42,20 @@ impl Remainder {
         division.conversion.base.overflow(&limbs, &mut self.overflow);
     }
 
-    /// `out = (sum - remainder) / divisor` modulo data prime `j`, or `out +=` that. `rest` is scratch.
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn divide(
-        &self,
-        params: &Params,
-        division: &Division,
-        j: usize,
-        sum: &[u64],
-        rest: &mut [u64],
-        out: &mut [u64],
-        add: bool,
-    ) {
-        let limbs: Vec<&[u64]> = self.scaled.chunks_exact(self.overflow.len()).collect();
-        division.conversion.targets[j].apply(&limbs, &self.overflow, rest);
+    /// The coefficients modulo each of several data primes, a limb of `rests` for each.
+    pub(super) fn convert(&self, division: &Division, primes: &[usize], rests: &mut [u64]) {
+        let n = self.overflow.len();
+        let limbs: Vec<&[u64]> = self.scaled.chunks_exact(n).collect();
+        let mut outs: Vec<(usize, &mut [u64])> = primes.iter().copied().zip(rests.chunks_exact_mut(n)).collect();
+        division.conversion.apply(&limbs, &self.overflow, &mut outs);
+    }
+}
+
+impl Division {
+    /// `out = (sum - rest) / divisor` modulo data prime `j`, or `out +=` that. `rest` is what [`Remainder::convert`] gave.
+    pub(super) fn finish(&self, params: &Params, j: usize, sum: &[u64], rest: &mut [u64], out: &mut [u64], add: bool) {
         params.ntt(j).forward(rest);
-        let (prime, inverse) = (params.prime(j), division.inverses[j]);
+        let (prime, inverse) = (params.prime(j), self.inverses[j]);
         if add {
             prime.sub_scale_add(inverse, sum, rest, out);
         } else {

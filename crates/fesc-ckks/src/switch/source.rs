@@ -11,7 +11,10 @@ pub(crate) trait Digits: Sync {
     /// Number of digits.
     fn count(&self) -> usize;
 
-    /// All digits modulo prime `j`, transformed. `scratch` has [`Digits::count`] limbs.
+    /// What is done for several primes at once. `scratch` has [`Digits::count`] limbs for each prime.
+    fn convert(&self, params: &Params, primes: &[usize], scratch: &mut [u64]);
+
+    /// All digits modulo prime `j`, transformed. `scratch` is the prime's part of what [`Digits::convert`] wrote.
     fn at<'a>(&'a self, params: &Params, j: usize, scratch: &'a mut [u64]) -> Vec<&'a [u64]>;
 }
 
@@ -55,21 +58,45 @@ impl Digits for Source<'_> {
         self.overflow.len() / (self.scaled.len() / (self.level + 1))
     }
 
-    fn at<'a>(&'a self, params: &Params, j: usize, scratch: &'a mut [u64]) -> Vec<&'a [u64]> {
-        let n = params.degree();
-        let mut out: Vec<&'a [u64]> = Vec::with_capacity(self.count());
-        for (d, limb) in scratch.chunks_exact_mut(n).take(self.count()).enumerate() {
+    fn convert(&self, params: &Params, primes: &[usize], scratch: &mut [u64]) {
+        let (n, count) = (params.degree(), self.count());
+        for d in 0..count {
             let digit = params.digit(d, self.level);
-            if digit.contains(&j) {
-                out.push(self.poly.limb(j));
-                continue;
-            }
+            let outs = scratch.chunks_exact_mut(n).skip(d).step_by(count).zip(primes);
+            let mut outs: Vec<(usize, &mut [u64])> =
+                outs.filter(|(_, j)| !digit.contains(j)).map(|(limb, &j)| (j, limb)).collect();
             let limbs: Vec<&[u64]> = self.scaled[digit.start * n..digit.end * n].chunks_exact(n).collect();
             let overflow = &self.overflow[d * n..(d + 1) * n];
-            self.tables.digit(digit.end - 1).targets[j].apply(&limbs, overflow, limb);
-            params.ntt(j).forward(limb);
-            out.push(limb);
+            self.tables.digit(digit.end - 1).apply(&limbs, overflow, &mut outs);
         }
-        out
+    }
+
+    fn at<'a>(&'a self, params: &Params, j: usize, scratch: &'a mut [u64]) -> Vec<&'a [u64]> {
+        let digits = scratch.chunks_exact_mut(params.degree()).take(self.count()).enumerate();
+        let digit = |(d, limb): (usize, &'a mut [u64])| -> &'a [u64] {
+            if params.digit(d, self.level).contains(&j) {
+                return self.poly.limb(j);
+            }
+            params.ntt(j).forward(limb);
+            limb
+        };
+        digits.map(digit).collect()
+    }
+}
+
+/// Nothing has no digits.
+impl<T: Digits> Digits for Option<T> {
+    fn count(&self) -> usize {
+        self.as_ref().map_or(0, Digits::count)
+    }
+
+    fn convert(&self, params: &Params, primes: &[usize], scratch: &mut [u64]) {
+        if let Some(digits) = self {
+            digits.convert(params, primes, scratch);
+        }
+    }
+
+    fn at<'a>(&'a self, params: &Params, j: usize, scratch: &'a mut [u64]) -> Vec<&'a [u64]> {
+        self.as_ref().map(|digits| digits.at(params, j, scratch)).unwrap_or_default()
     }
 }

@@ -7,11 +7,14 @@ use fesc_ring::rns::{Base, Prime, Target};
 
 use crate::{Params, Result};
 
+/// Coefficients that are converted to all primes of a group before the next ones: a few limbs of them fit a second-level cache.
+const BLOCK: usize = 4096;
+
 /// From some primes to each prime of the set.
 pub(crate) struct Conversion {
     pub(crate) base: Base,
     /// By index of the prime.
-    pub(crate) targets: Vec<Target>,
+    targets: Vec<Target>,
 }
 
 impl Conversion {
@@ -20,6 +23,19 @@ impl Conversion {
         let base = Base::new(&primes)?;
         let targets = (0..params.primes()).map(|j| base.target(params.prime(j))).collect();
         Ok(Self { base, targets })
+    }
+
+    /// Scaled coefficients to each of several primes, block by block, so that each is read from memory once.
+    pub(super) fn apply(&self, limbs: &[&[u64]], overflow: &[u64], outs: &mut [(usize, &mut [u64])]) {
+        let mut block = Vec::with_capacity(limbs.len());
+        for start in (0..overflow.len()).step_by(BLOCK) {
+            let range = start..overflow.len().min(start + BLOCK);
+            block.clear();
+            block.extend(limbs.iter().map(|limb| &limb[range.clone()]));
+            for (j, out) in outs.iter_mut() {
+                self.targets[*j].apply(&block, &overflow[range.clone()], &mut out[range.clone()]);
+            }
+        }
     }
 }
 

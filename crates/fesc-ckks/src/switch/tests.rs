@@ -28,6 +28,7 @@ fn digits_are_centred_remainders() {
         assert_eq!(source.count(), params.digits(level));
         let mut scratch = vec![0; source.count() * params.degree()];
         for j in (0..=level).chain(params.first_special()..params.primes()) {
+            source.convert(&params, &[j], &mut scratch);
             for (d, limb) in source.at(&params, j, &mut scratch).into_iter().enumerate() {
                 let q = product(&params, params.digit(d, level));
                 let mut limb = limb.to_vec();
