@@ -253,12 +253,13 @@ pub enum Bench {
     Mpc(MpcArgs),
     /// CKKS: every operation of a client and a server on the chains of the peers' measurements.
     ///
-    /// Scale 2^40, all slots full, fresh operands at the top level. A loop of as many transforms as the operation has runs in turn
+    /// Scale 2^40, all slots full, operands fresh from a secret key, top level. A loop of as many transforms as the operation has runs in turn
     /// with it, and results are decrypted and compared with the true ones. Prints n, levels, digits (of a key switch), log_qp, op,
     /// threads, min_ms, median_ms, precision_bits (-log2 of the largest error of a slot), ntt_ratio (time over that of the loop;
-    /// none for an operation without transforms); with --json also chain, transforms, ntt_us (one transform in that loop), ntt_units
-    /// (time in transforms), and for rotate the shares of its time: transforms_share, conversion_share, inner_product_share,
-    /// memory_share (what reading the key from memory adds to the inner product), rest_share.
+    /// none for an operation without transforms); with --json also chain, cpu_ms (processor time, all threads, mean), transforms,
+    /// ntt_us and ntt_cpu_us (one transform in that loop), ntt_units (time in transforms), and for rotate the shares of its time:
+    /// transforms_share, conversion_share, inner_product_share, memory_share (what reading the key from memory adds to the inner
+    /// product), rest_share. On a busy machine runs of more than some milliseconds are interrupted: compare cpu_ms with ntt_cpu_us.
     ///
     /// multiply has its relinearisation; multiply_rescale divides once for both. encode_coefficients stops before the transforms,
     /// decode_boundary has two primes. hoisted8 is eight rotations of one ciphertext.

@@ -19,8 +19,10 @@ const CKKS_NAMES: &[&str] = &[
     "precision_bits",
     "ntt_ratio",
     "chain",
+    "cpu_ms",
     "transforms",
     "ntt_us",
+    "ntt_cpu_us",
     "ntt_units",
     "transforms_share",
     "conversion_share",
@@ -33,19 +35,19 @@ const CKKS_NAMES: &[&str] = &[
 const OPS: &[(&str, u64, f64)] = &[
     ("encode", 2, 30.0),
     ("encode_coefficients", 0, 30.0),
-    ("encrypt", 6, 23.0),
+    ("encrypt", 6, 19.5),
     ("encrypt_secret", 2, 27.0),
-    ("decrypt", 0, 23.0),
+    ("decrypt", 0, 27.0),
     ("decode", 2, 30.0),
     ("decode_boundary", 2, 30.0),
-    ("add", 0, 22.0),
-    ("multiply_plain", 0, 22.0),
-    ("multiply", 12, 22.0),
-    ("multiply_rescale", 12, 22.0),
-    ("rescale", 4, 22.0),
-    ("rotate", 12, 22.0),
-    ("conjugate", 12, 22.0),
-    ("hoisted8", 54, 22.0),
+    ("add", 0, 26.0),
+    ("multiply_plain", 0, 26.0),
+    ("multiply", 12, 26.0),
+    ("multiply_rescale", 12, 23.0),
+    ("rescale", 4, 23.0),
+    ("rotate", 12, 21.0),
+    ("conjugate", 12, 21.0),
+    ("hoisted8", 54, 21.0),
 ];
 
 fn number(row: &Value, name: &str) -> f64 {
@@ -65,6 +67,10 @@ fn ckks_has_its_names_for_every_operation_and_true_results() {
         assert!(number(row, "precision_bits") >= *precision, "{row}");
         assert!(number(row, "min_ms") > 0.0 && number(row, "min_ms") <= number(row, "median_ms"), "{row}");
         assert!(number(row, "ntt_us") > 0.0 && number(row, "ntt_units") > 0.0, "{row}");
+        if cfg!(target_os = "linux") {
+            // Short runs may end before the kernel has counted anything.
+            assert!(number(row, "cpu_ms") >= 0.0 && number(row, "ntt_cpu_us") >= 0.0, "{row}");
+        }
         assert_eq!(row["ntt_ratio"].is_null(), *transforms == 0, "{row}");
         // Only a rotation is taken apart.
         for share in CKKS_NAMES.iter().filter(|n| n.ends_with("_share")) {

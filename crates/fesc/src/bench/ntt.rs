@@ -68,8 +68,8 @@ fn row(plan: &Ntt, path: Path, seconds: f64) -> Result<Row> {
         .with("path", path.name());
     let names = [("forward_us", "forward_median_us"), ("inverse_us", "inverse_median_us")];
     for ((least, middle), times) in names.into_iter().chain([("pointwise_us", "pointwise_median_us")]).zip(&times) {
-        let each = |ms: f64| ms * 1e3 / BATCH as f64;
-        row = row.with(least, each(times.min_ms)).detail(middle, each(times.median_ms));
+        let one = times.divided(BATCH);
+        row = row.with(least, one.min_ms * 1e3).detail(middle, one.median_ms * 1e3);
     }
     Ok(row)
 }

@@ -62,7 +62,10 @@ impl Setting {
             keys.insert(key?)?;
         }
         let evaluator = Evaluator::new(params, keys)?;
-        let operands = [public.encrypt(&plain[0], &mut prg)?, public.encrypt(&plain[1], &mut prg)?];
+        // As a client sends them: by its secret key, which has less noise than the public one.
+        let encryptor = SecretEncryptor::new(&secret);
+        let operands =
+            [encryptor.encrypt(&plain[0], &mut prg)?.expand(), encryptor.encrypt(&plain[1], &mut prg)?.expand()];
         let product = evaluator.multiply_plain(&operands[0], &plain[1])?;
         let integers = vec![0; params.degree()];
         Ok(Self { encoder, secret, public, evaluator, prg, values, plain, low, operands, product, integers })
