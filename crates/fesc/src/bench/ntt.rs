@@ -57,9 +57,9 @@ fn row(plan: &Ntt, path: Path, seconds: f64) -> Result<Row> {
     };
     let (mut a, mut b, mut c) = (limb(0x9e37_79b9_7f4a_7c15), limb(0xc2b2_ae3d_27d4_eb4f), limb(3));
     let other = limb(0x1656_67b1_9e37_79f9);
-    let mut forward = || Ok((0..BATCH).for_each(|_| plan.forward_with(path, &mut a)));
-    let mut inverse = || Ok((0..BATCH).for_each(|_| plan.inverse_with(path, &mut b)));
-    let mut pointwise = || Ok((0..BATCH).for_each(|_| plan.mul_assign_with(path, &mut c, &other)));
+    let mut forward = || batch(|| plan.forward_with(path, &mut a));
+    let mut inverse = || batch(|| plan.inverse_with(path, &mut b));
+    let mut pointwise = || batch(|| plan.mul_assign_with(path, &mut c, &other));
     let times = in_turn(seconds, &mut [&mut forward, &mut inverse, &mut pointwise])?;
     let mut row = Row::new()
         .with("n", n as u64)
@@ -72,4 +72,10 @@ fn row(plan: &Ntt, path: Path, seconds: f64) -> Result<Row> {
         row = row.with(least, one.min_ms * 1e3).detail(middle, one.median_ms * 1e3);
     }
     Ok(row)
+}
+
+/// One timed run.
+fn batch(mut work: impl FnMut()) -> Result<()> {
+    (0..BATCH).for_each(|_| work());
+    Ok(())
 }

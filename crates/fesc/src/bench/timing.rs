@@ -71,8 +71,11 @@ mod tests {
     #[test]
     fn works_run_in_turn_and_at_least_three_times() {
         let order = std::sync::Mutex::new(String::new());
-        let mut a = || Ok(order.lock().unwrap().push('a'));
-        let mut b = || Ok(order.lock().unwrap().push('b'));
+        let note = |name: char| {
+            order.lock().unwrap().push(name);
+            Ok(())
+        };
+        let (mut a, mut b) = (|| note('a'), || note('b'));
         let times = in_turn(0.0, &mut [&mut a, &mut b]).unwrap();
         assert_eq!((times.len(), order.lock().unwrap().as_str()), (2, "abababab"));
     }

@@ -70,7 +70,7 @@ impl Kernels {
         let (n, level) = (params.degree(), params.levels());
         let primes = (0..params.primes()).map(|i| Prime::new(params.modulus(i))).collect::<Result<Vec<_>, _>>()?;
         let digits: Vec<_> = (0..params.digits(level)).map(|d| params.digit(d, level)).collect();
-        let sources = digits.iter().cloned().chain([params.first_special()..params.primes()]);
+        let sources = digits.iter().cloned().chain(std::iter::once(params.first_special()..params.primes()));
         let base = |range: std::ops::Range<usize>| {
             let base = Base::new(&primes[range])?;
             let targets = primes.iter().map(|p| base.target(p)).collect();
