@@ -41,7 +41,8 @@ impl Evaluator {
     /// Prepares the constants of a set. The keys decide which operations there are.
     ///
     /// # Errors
-    /// [`CkksError::ParamsMismatch`] for keys of another set; [`CkksError::Rns`] if there are more than 55 special primes.
+    /// [`CkksError::ParamsMismatch`] for keys of another set; [`CkksError::Rns`] if there are so many special primes that a division by
+    /// them and a data prime has more than [`fesc_ring::rns::MAX_SOURCES`].
     pub fn new(params: &Params, keys: EvaluationKeys) -> Result<Self> {
         params.check_same(keys.params())?;
         let mut orders = BTreeMap::new();

@@ -87,6 +87,7 @@ impl Poly {
     }
 
     /// All words, limb after limb.
+    #[cfg(test)]
     pub(crate) fn words(&self) -> &[u64] {
         &self.words
     }

@@ -168,3 +168,30 @@ fn one_relinearisation_serves_a_sum() {
     let low = e.tensor(&low, &low).unwrap();
     assert_eq!(e.add_tensor(&other, &low).err(), Some(CkksError::LevelMismatch { left: 3, right: 2 }));
 }
+
+/// After the first round no operation allocates a buffer: everything comes from the pool and goes back.
+#[test]
+fn operations_use_their_buffers_again() {
+    let mut pair = Pair::new(6, 3, 2, &[1, 2]);
+    let ((x, a), (_, b)) = (pair.fresh(3), pair.fresh(3));
+    let q = pair.params.modulus(3).value() as f64;
+    let diagonals: Vec<_> = (0..4).map(|k| (k, x.clone())).collect();
+    let n1 = std::num::NonZeroUsize::new(2);
+    let map = crate::linear::Transform::prepare(&pair.params, &diagonals, 3, q, n1).unwrap();
+    let e = &pair.evaluator;
+    let round = || {
+        let product = e.multiply_rescale(&a, &b).unwrap();
+        let sum = e.add(&e.multiply(&a, &b).unwrap(), &e.square(&a).unwrap()).unwrap();
+        let many = e.rotate_many(&e.rescale(&sum).unwrap(), &[1, 2]).unwrap();
+        let kept = e.decompose(&a).unwrap().rotate(2).unwrap();
+        let mapped = map.apply_rescale(e, &e.conjugate(&kept).unwrap()).unwrap();
+        (product, many, mapped)
+    };
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    one.install(|| {
+        drop(round());
+        let made = pair.params.pool().made();
+        (0..3).for_each(|_| drop(round()));
+        assert_eq!(pair.params.pool().made(), made);
+    });
+}
