@@ -165,18 +165,18 @@ impl Transform {
         };
         let babies = self.babies.iter().map(|&b| job(b)).collect::<Result<Vec<_>>>()?;
         let giants = self.giants.iter().map(|g| job(g.step)).collect::<Result<Vec<_>>>()?;
-        let mut inner = self.inner(evaluator, c, &babies);
-
-        let limbs = self.level + 1 + params.specials();
-        let at = giants.iter().position(Option::is_none);
-        let mut sums = match at {
-            Some(i) => std::mem::replace(&mut inner[i], [Poly::scratch(params, 0), Poly::scratch(params, 0)]),
-            None => [Poly::zero(params, limbs), Poly::zero(params, limbs)],
-        };
-        for (job, [w0, w1]) in giants.iter().zip(inner) {
-            if let Some(job) = job {
-                self.giant(evaluator, job, [&w0, &w1], &mut sums);
+        let (mut still, mut turned) = (None, Vec::new());
+        for (job, pair) in giants.into_iter().zip(self.inner(evaluator, c, &babies)) {
+            match job {
+                None => still = Some(pair),
+                Some(job) => turned.push((job, pair)),
             }
+        }
+        // What no giant step turns is where the sum starts.
+        let limbs = self.level + 1 + params.specials();
+        let mut sums = still.unwrap_or_else(|| [Poly::zero(params, limbs), Poly::zero(params, limbs)]);
+        for (job, [w0, w1]) in turned {
+            self.giant(evaluator, &job, [&w0, &w1], &mut sums);
         }
         Ok(sums)
     }
