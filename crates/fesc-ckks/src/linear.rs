@@ -132,9 +132,9 @@ impl Transform {
     /// [`CkksError::LevelMismatch`], [`CkksError::Scale`] if the product of the scales does not fit, [`CkksError::MissingKey`],
     /// [`CkksError::ParamsMismatch`].
     pub fn apply(&self, evaluator: &Evaluator, c: &Ciphertext) -> Result<Ciphertext> {
-        let sums = self.sums(evaluator, c)?;
+        let [first, second] = self.sums(evaluator, c)?;
         let division = evaluator.tables().by_specials(self.level);
-        let parts = sums.map(|sum| division.divide(&self.params, &sum));
+        let parts = division.divide_pair(&self.params, [&first, &second]);
         Ok(evaluator.ciphertext(self.level, c.scale * self.scale, parts))
     }
 
@@ -146,7 +146,8 @@ impl Transform {
         let operation = "a rescaled linear map";
         let (level, scale) = evaluator.rescaled(operation, self.level, c.scale * self.scale)?;
         let division = evaluator.tables().by_both(self.level).ok_or(CkksError::NoLevel { operation })?;
-        let parts = self.sums(evaluator, c)?.map(|sum| division.divide(&self.params, &sum));
+        let [first, second] = self.sums(evaluator, c)?;
+        let parts = division.divide_pair(&self.params, [&first, &second]);
         Ok(evaluator.ciphertext(level, scale, parts))
     }
 

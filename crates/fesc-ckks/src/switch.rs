@@ -238,12 +238,26 @@ impl Division {
     pub(crate) fn divide(&self, params: &Params, sum: &Poly) -> Poly {
         let remainder = Remainder::of(params, self, sum);
         let mut out = Poly::scratch(params, self.kept());
-        out.for_each_limb(|j, limb| {
-            let mut rest = params.pool().take(params.degree());
-            remainder.convert(self, &[j], &mut rest);
-            self.finish(params, j, sum.limb(j), &mut rest, limb, false);
-        });
+        out.for_each_limb(|j, limb| self.divide_limb(params, &remainder, sum, j, limb));
         out
+    }
+
+    /// [`Division::divide`] of both parts: each prime's roots serve two transforms in a row.
+    pub(crate) fn divide_pair(&self, params: &Params, [first, second]: [&Poly; 2]) -> [Poly; 2] {
+        let remainders = [first, second].map(|sum| Remainder::of(params, self, sum));
+        let mut outs = [Poly::scratch(params, self.kept()), Poly::scratch(params, self.kept())];
+        let [x, y] = &mut outs;
+        Poly::for_each_limb_of_two(x, y, |j, x, y| {
+            self.divide_limb(params, &remainders[0], first, j, x);
+            self.divide_limb(params, &remainders[1], second, j, y);
+        });
+        outs
+    }
+
+    fn divide_limb(&self, params: &Params, remainder: &Remainder, sum: &Poly, j: usize, out: &mut [u64]) {
+        let mut rest = params.pool().take(params.degree());
+        remainder.convert(self, &[j], &mut rest);
+        self.finish(params, j, sum.limb(j), &mut rest, out, false);
     }
 }
 

@@ -160,7 +160,7 @@ impl Evaluator {
         self.params.check_same(&c.params)?;
         let (level, scale) = self.rescaled("rescaling", c.level, c.scale)?;
         let division = self.tables.by_last(c.level).ok_or(CkksError::NoLevel { operation: "rescaling" })?;
-        let parts = [&c.c0, &c.c1].map(|part| division.divide(&self.params, part));
+        let parts = division.divide_pair(&self.params, [&c.c0, &c.c1]);
         Ok(self.ciphertext(level, scale, parts))
     }
 
