@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
-use fesc_infer::session::download::{Download, Upload};
+use fesc_infer::session::cache::Cache;
+use fesc_infer::session::download::Upload;
 use fesc_infer::session::public::{Hosted, Known};
 use fesc_infer::session::source::{self, Clock, Timed};
 use fesc_infer::session::{Hex32, phase};
@@ -82,7 +83,7 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
     barrier(&mut channel)?;
 
     tell(&Event::Phase("inference".into()));
-    channel.phase(phase::ONLINE);
+    channel.begin(phase::ONLINE);
     let (timed, clock) = Timed::new(correlations);
     let mut party = Party::new(role, channel, Box::new(timed));
     let mut watch = Stopwatch::new(clock.clone(), task.check);
@@ -107,10 +108,12 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
         (stage.online_bytes, stage.rounds) = (part.online_bytes, part.rounds);
     }
     let declared_online_bytes = declared_stages.iter().map(|s| s.online_bytes).sum();
-    check_declared(&stats, declared_online_bytes)?;
+    check_declared(&stats, declared_online_bytes, declared_stages.iter().map(|s| s.rounds).sum())?;
 
     tell(&Event::Phase("check".into()));
-    let errors = check(&mut party, &half, watch.kept)?;
+    // The check has the whole model in memory; it is no part of what is measured.
+    let peak_rss_bytes = usage::peak_rss_bytes();
+    let errors = check(&mut party, &half, task, watch.kept)?;
     let (online, offline) = (stats.phase(phase::ONLINE), stats.phase(phase::OFFLINE));
     let dealt = match task.provider {
         // The dealer's own count is in its frames; this party's is what it declares for them.
@@ -127,7 +130,7 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
         online_bytes: online.sent_bytes,
         rounds: online.rounds,
         declared_online_bytes,
-        peak_rss_bytes: usage::peak_rss_bytes(),
+        peak_rss_bytes,
         stages,
         errors,
     })?)
@@ -162,18 +165,20 @@ fn dealt_bytes(flow: &Flow, role: Role) -> Result<u64> {
     Ok(sum)
 }
 
-/// Declared and counted bytes must be equal, to the last one.
-fn check_declared(stats: &Stats, declared: u64) -> Result<()> {
+/// Declared and counted bytes must be equal, to the last one, and so must rounds; at both parties.
+fn check_declared(stats: &Stats, bytes: u64, rounds: u64) -> Result<()> {
     let online = stats.phase(phase::ONLINE);
     let counted = online.sent_bytes + online.received_bytes;
     ensure!(
-        counted == declared,
-        "online cost: declared {declared} bytes, counted {counted}; this is a fault of a stage's declaration, please report it"
+        (counted, online.rounds) == (bytes, rounds),
+        "online cost: declared {bytes} bytes in {rounds} rounds, counted {counted} in {}; this is a fault of a stage's \
+         declaration, please report it",
+        online.rounds
     );
     Ok(())
 }
 
-/// The server makes the model and sends its public part.
+/// The server makes the model and sends its public part. The weights do not stay in memory, as with `fesc serve`.
 fn upload(channel: &mut Channel, task: &Task) -> Result<Hosted> {
     let mut master = [0; 32];
     os_random()?.fill_bytes(&mut master);
@@ -189,11 +194,13 @@ fn download(channel: &mut Channel) -> Result<Known> {
     let head = channel.recv(tag::BULK, 40)?;
     let (id, bytes) = head.split_first_chunk::<32>().context("a short head")?;
     let bytes = bytes.first_chunk().copied().map(u64::from_le_bytes).context("a short head")?;
-    Ok(Known::read(&mut Download::new(channel, bytes), Hex32(*id), "the two parties differ")?)
+    // A cache for this run, as `fesc classify` has one. The file stays open and needs its name no more.
+    let directory = tempfile::tempdir().context("a directory for the model's public part")?;
+    Ok(Cache::open(directory.path())?.fill(Hex32(*id), bytes, channel, &mut os_random()?)?)
 }
 
 /// The client gives its shares of the residual stream to the server, which has the twin.
-fn check(party: &mut Party, half: &Half, kept: Option<Vec<(usize, Shared)>>) -> Result<Option<Errors>> {
+fn check(party: &mut Party, half: &Half, task: &Task, kept: Option<Vec<(usize, Shared)>>) -> Result<Option<Errors>> {
     let Some(kept) = kept else { return Ok(None) };
     let channel = party.channel();
     channel.phase("check");
@@ -213,12 +220,13 @@ fn check(party: &mut Party, half: &Half, kept: Option<Vec<(usize, Shared)>>) -> 
         let sum: Vec<i64> = mine.values().iter().zip(&theirs).map(|(&a, &b)| ring.to_signed(ring.add(a, b))).collect();
         streams.push(sum);
     }
+    let twin = model::twin(task)?;
     let mut errors = Errors { rel_error: 0.0, max_error: 0.0 };
     let unit = (-f64::from(hosted.outline.frac())).exp2();
     for (layer, pair) in streams.windows(2).enumerate() {
         let [enters, leaves] = pair else { continue };
         let mut expected = enters.clone();
-        hosted.setup.twin().layer(layer, &mut expected, &mut Rounding::nearest())?;
+        twin.layer(layer, &mut expected, &mut Rounding::nearest())?;
         let apart = Apart::between(leaves, &expected);
         errors.rel_error = errors.rel_error.max(apart.relative);
         errors.max_error = errors.max_error.max(apart.max_ulps as f64 * unit);
