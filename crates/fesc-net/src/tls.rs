@@ -151,8 +151,9 @@ impl Read for TlsSource {
             if let Some(result) = self.decrypt(out) {
                 return result;
             }
-            // All ciphertext is used up; wait for more, without the lock.
-            self.start = 0;
+            // All ciphertext is used up; wait for more, without the lock. Both ends of the buffer go back first: a read that is
+            // interrupted (a process that was stopped and goes on) comes again, and must not find the old ciphertext.
+            (self.start, self.end) = (0, 0);
             self.end = self.socket.read(&mut self.buffer)?;
             if self.end == 0 {
                 // Told of the end, rustls says whether it came after a close_notify.

@@ -12,7 +12,11 @@ use support::tiny;
 /// Sessions in all, sessions at once, and after how many the server has seen everything once.
 const ALL: usize = 50;
 const AT_ONCE: usize = 4;
-const WARM: usize = 10;
+const WARM: usize = 20;
+
+/// The system's allocator keeps what was freed, for every thread's arena, and large blocks too once it has seen some freed. So
+/// that what stays is what the server holds: one arena, and large blocks go back at once.
+const PLAIN_ALLOCATOR: [(&str, &str); 2] = [("MALLOC_ARENA_MAX", "1"), ("MALLOC_MMAP_THRESHOLD_", "131072")];
 
 /// Two documents of different classes: one answer for all would prove nothing.
 fn documents(place: &Place) -> Vec<(String, u64)> {
@@ -39,7 +43,7 @@ fn a_client_too_many_is_told_and_the_others_are_not_disturbed() {
 fn fifty_sessions_four_at_once_are_right_and_leave_nothing_behind() {
     let place = Place::new(1);
     let known = documents(&place);
-    let server = place.serve(&["--max-sessions", "4"]);
+    let server = place.serve_in(&PLAIN_ALLOCATOR, &["--max-sessions", "4"]);
     // The first fills the cache.
     let mut done = 0;
     let mut early = (0, 0);
@@ -64,8 +68,8 @@ fn fifty_sessions_four_at_once_are_right_and_leave_nothing_behind() {
     }
     let late = (server.memory(), server.descriptors());
     println!("memory and descriptors after {WARM}: {early:?}, after {ALL}: {late:?}");
-    // An allocator keeps some; a session's correlations are a few megabytes, so forty that stayed would show.
-    assert!(late.0 < early.0 + (24 << 20), "{early:?}, {late:?}");
+    // Measured: 121 MB after 20, 128 after 41, and 128 after 65. A session's correlations are megabytes: thirty that stayed would show.
+    assert!(late.0 < early.0 + (20 << 20), "{early:?}, {late:?}");
     assert!(late.1 <= early.1, "{early:?}, {late:?}");
     server.stop();
 }

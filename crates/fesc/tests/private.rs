@@ -89,6 +89,28 @@ fn every_source_of_correlations_gives_the_twins_class() {
     dealer.stop();
 }
 
+/// The system interrupts the reads of a process that was stopped (job control, a debugger); they must take up where they were.
+#[cfg(unix)]
+#[test]
+fn sides_that_sleep_for_a_while_go_on() {
+    let place = Place::new(1);
+    let text = tiny::text(3);
+    let server = place.serve(&["-v"]);
+    let expected = place.twin(&text);
+    let client = place.call(&server, "classify", &text, &["--net", "1gbps,20ms"]);
+    for stage in ["norm", "silu", "scan"] {
+        server.wait_for(&format!("segment 0: {stage}"));
+        for pid in [client.child.id(), server.child.id()] {
+            support::signal("STOP", pid);
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            support::signal("CONT", pid);
+        }
+    }
+    let row: Value = serde_json::from_str(&client.end().ok()).unwrap();
+    assert_eq!(row["label"].as_u64(), Some(expected));
+    server.stop();
+}
+
 /// The table in the clear is a smaller download and the same class. A client knows the kind from the offer.
 #[test]
 fn a_public_embedding_gives_the_same_class_for_fewer_bytes() {
