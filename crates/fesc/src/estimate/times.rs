@@ -6,9 +6,9 @@
 //! ```
 //!
 //! The sample is the run itself with one layer and at most one segment of 2,048 tokens: a stage's call is then of the size that it
-//! has in the run, and the factor is a whole number of calls. Shorter samples would be quicker and wrong: at 768 tokens
-//! the tensors of a stage of Mamba-base still fit the caches, at 2,048 they do not, and a line through two short runs was
-//! 28 to 37 percent low. Both parties are on this machine, as in `bench infer`. The network's part assumes that nothing overlaps, so it is an upper bound.
+//! has in the run, and the factor is a whole number of calls. Shorter samples would be quicker: a line through runs of 256 and 768
+//! tokens, which this one replaces, was 28 to 37 percent low at Mamba-base (on a busy machine; why was not measured).
+//! Both parties are on this machine, as in `bench infer`. The network's part assumes that nothing overlaps, so it is an upper bound.
 
 use std::time::Duration;
 
