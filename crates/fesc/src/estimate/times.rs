@@ -8,7 +8,7 @@
 //! The sample is the run itself with one layer and at most one segment of 2,048 tokens: a stage's call is then of the size that it
 //! has in the run, and the factor is a whole number of calls. Shorter samples would be quicker: a line through runs of 256 and 768
 //! tokens, which this one replaces, was 28 to 37 percent low at Mamba-base (on a busy machine; why was not measured).
-//! Both parties are on this machine, as in `bench infer`. The network's part assumes that nothing overlaps, so it is an upper bound.
+//! Both parties are on this machine, as in `bench infer`. The network's part is added as if nothing overlapped, and without what a busy machine adds to each message.
 
 use std::time::Duration;
 
