@@ -29,11 +29,12 @@ fn odds(outline: &Outline, tokens: usize, params: &SlotParams) -> Failures {
     for request in flow.demand() {
         let Request::Bundle(bundle) = request.unwrap() else { continue };
         let found = known.iter().find(|(b, _)| *b == bundle).map(|(_, found)| *found);
-        sum = sum + found.unwrap_or_else(|| {
-            let found = failures(&bundle, params).unwrap();
-            known.push((bundle, found));
-            found
-        });
+        sum = sum
+            + found.unwrap_or_else(|| {
+                let found = failures(&bundle, params).unwrap();
+                known.push((bundle, found));
+                found
+            });
     }
     sum
 }

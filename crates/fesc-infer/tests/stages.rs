@@ -299,7 +299,7 @@ fn pooling_and_head_are_exact() {
 
 #[test]
 fn the_label_goes_to_the_client_alone() {
-    for (logits, best) in [(vec![3], 0), (vec![-5, -4], 1), (vec![7, 9, 9, -2, 8], 2), (vec![1 << 45, -(1 << 45)], 0)] {
+    for (logits, best) in [(vec![3], 0), (vec![-5, -4], 1), (vec![7, 9, 9, -2, 8], 1), (vec![1 << 45, -(1 << 45)], 0)] {
         let step = Label::new(RING, logits.len());
         let (a, b) = split(RING, &logits, 1);
         let ran = both(|p| step.run(p, &a), |p| step.run(p, &b));

@@ -11,7 +11,7 @@ const NAME: usize = 32;
 
 /// What was there before a session.
 pub struct Disk {
-    /// The checksums of all halves on both sides, and where each lay.
+    /// The checksums of all halves on both sides and of the client's blocks, and where each lay.
     halves: Vec<(PathBuf, Vec<u8>)>,
 }
 
@@ -45,11 +45,16 @@ fn has_ending(path: &Path, ending: &str) -> bool {
     path.extension().is_some_and(|e| e == ending)
 }
 
+/// A party's half of a correlation, or a block of the client's for a linear layer: each is used once.
+fn is_secret(path: &Path) -> bool {
+    has_ending(path, "half") || has_ending(path, "block")
+}
+
 impl Disk {
-    /// Notes all stored halves.
+    /// Notes all stored halves and blocks.
     pub fn before(place: &Place) -> Self {
         let shelves = ["store", "prepared"].map(|name| place.path(name));
-        let halves = shelves.iter().flat_map(|s| below(s)).filter(|p| has_ending(p, "half"));
+        let halves = shelves.iter().flat_map(|s| below(s)).filter(|p| is_secret(p));
         let halves: Vec<_> = halves.map(|p| (fs::read(&p).unwrap(), p)).collect();
         assert!(!halves.is_empty());
         let named = |(bytes, path): (Vec<u8>, PathBuf)| (path, bytes[bytes.len() - NAME..].to_vec());
@@ -71,7 +76,7 @@ impl Disk {
                     "session" | "end" => assert_eq!(mode(&path), 0o600, "{path:?}"),
                     "lock" | "note.json" => {}
                     _ if path.is_dir() => {}
-                    half => assert!(half.ends_with(".half") && mode(&path) == 0o600, "{path:?}"),
+                    _ => assert!(is_secret(&path) && mode(&path) == 0o600, "{path:?}"),
                 }
             }
         }

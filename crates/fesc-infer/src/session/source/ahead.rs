@@ -168,6 +168,9 @@ pub trait Generator: Send {
     fn make(&mut self, request: &Request) -> std::result::Result<Self::Half, MpcError>;
 }
 
+/// The end that takes correlations, and the thread that makes them.
+pub type Started<T> = (Ahead<T>, Maker<T>);
+
 /// Starts a thread that first sets a generator up with `set_up` and then makes the demand of `flow`, holding at most `limit` bytes.
 pub fn start<G: Generator + 'static>(
     role: Role,
@@ -175,7 +178,7 @@ pub fn start<G: Generator + 'static>(
     limit: usize,
     hangup: Hangup,
     set_up: impl FnOnce() -> Result<G> + Send + 'static,
-) -> Result<(Ahead<G::Half>, Maker<G::Half>)>
+) -> Result<Started<G::Half>>
 where
     G::Half: 'static,
 {
@@ -186,7 +189,7 @@ fn spawn<T: Send + 'static>(
     limit: usize,
     hangup: Hangup,
     work: impl FnOnce(&Between<T>) -> Result<Generated> + Send + 'static,
-) -> Result<(Ahead<T>, Maker<T>)> {
+) -> Result<Started<T>> {
     let between = Arc::new(Between::new(limit));
     let queue = Arc::clone(&between);
     let work = move || {
