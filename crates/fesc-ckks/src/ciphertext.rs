@@ -40,25 +40,4 @@ pub struct Tensor {
     pub(crate) c2: Poly,
 }
 
-macro_rules! metadata {
-    ($($type:ty),*) => {$(
-        impl $type {
-            /// The level: primes `q_0 .. q_level` are kept, and as many rescalings are left.
-            pub fn level(&self) -> usize {
-                self.level
-            }
-
-            /// The scale of the encrypted coefficients.
-            pub fn scale(&self) -> f64 {
-                self.scale
-            }
-
-            /// The parameter set.
-            pub fn params(&self) -> &Params {
-                &self.params
-            }
-        }
-    )*};
-}
-
 metadata!(Ciphertext, Tensor);

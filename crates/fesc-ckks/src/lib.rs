@@ -23,6 +23,9 @@
 //! | bytes | [`wire`] |
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod metadata;
+
 mod ciphertext;
 pub mod client;
 mod encoder;

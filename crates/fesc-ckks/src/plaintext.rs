@@ -14,27 +14,14 @@ pub struct Plaintext {
     pub(crate) poly: Poly,
 }
 
+metadata!(Plaintext);
+
 impl Plaintext {
     /// Checks level and scale; the polynomial must have `level + 1` limbs.
     pub(crate) fn new(params: &Params, level: usize, scale: f64, poly: Poly) -> Result<Self> {
         params.check_scale(level, scale)?;
         debug_assert_eq!(poly.len(), level + 1);
         Ok(Self { params: params.clone(), level, scale, poly })
-    }
-
-    /// The level: primes `q_0 .. q_level` are kept.
-    pub fn level(&self) -> usize {
-        self.level
-    }
-
-    /// The scale: a coefficient is the number times this.
-    pub fn scale(&self) -> f64 {
-        self.scale
-    }
-
-    /// The parameter set.
-    pub fn params(&self) -> &Params {
-        &self.params
     }
 
     /// All coefficients as centred integers.

@@ -14,22 +14,9 @@ pub struct Upload {
     pub(crate) c0: Poly,
 }
 
+metadata!(Upload);
+
 impl Upload {
-    /// The level.
-    pub fn level(&self) -> usize {
-        self.level
-    }
-
-    /// The scale.
-    pub fn scale(&self) -> f64 {
-        self.scale
-    }
-
-    /// The parameter set.
-    pub fn params(&self) -> &Params {
-        &self.params
-    }
-
     /// The whole ciphertext, ready for the evaluator.
     pub fn expand(self) -> Ciphertext {
         let Self { params, level, scale, seed, c0 } = self;

@@ -70,6 +70,14 @@ impl Files {
     pub fn load(directory: Option<&Path>) -> Result<Self> {
         let (name, checkpoint, tokenizer_json) = match directory {
             Some(directory) => {
+                if !directory.join("config.json").exists() {
+                    let text = format!(
+                        "no model in {}: a model is a directory with config.json, model.safetensors and tokenizer.json; `fesc train` makes one, and \
+                         without --model the shipped one is used",
+                        directory.display()
+                    );
+                    return Err(Refusal::Usage(text).into());
+                }
                 let checkpoint = Checkpoint::open(directory)?;
                 let Some(path) = checkpoint.tokenizer_path() else {
                     let text = format!("{} has no tokenizer.json; put the model's own there", directory.display());

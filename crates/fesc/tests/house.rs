@@ -150,6 +150,7 @@ fn insecure_forms_exist_only_in_tests() {
         ("crates/fesc-mpc/src/provider/mod.rs", "mod seeded;"),
         ("crates/fesc-mpc/src/provider/mod.rs", "use seeded::Seeded;"),
         ("crates/fesc-ot/src/params.rs", "fn insecure_for_tests"),
+        ("crates/fesc-ckks/src/params.rs", "fn insecure_for_tests"),
     ];
     for (file, line) in guarded {
         let text = fs::read_to_string(root().join(file)).unwrap();

@@ -216,6 +216,16 @@ fn a_model_without_a_classifier_or_with_another_tokenizer_is_refused() {
     assert!(said.contains("do not belong together"), "{said}");
 }
 
+#[test]
+fn a_place_without_a_model_is_named_with_what_belongs_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().display().to_string();
+    for args in [&["serve", "--model", &path][..], &["classify", "--plain", "--model", &path, "README.md"]] {
+        let said = fesc(args).fails(2);
+        assert!(said.contains("no model in") && said.contains("config.json") && said.contains("shipped"), "{said}");
+    }
+}
+
 /// The shipped model on our own sample documents, in float and as its twin, and its size.
 #[test]
 fn the_shipped_model_knows_the_samples() {

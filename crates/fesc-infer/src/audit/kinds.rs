@@ -22,6 +22,22 @@ const MOST: usize = u32::MAX as usize;
 /// A seed and 16384 residues of so many bits as the parameters have, at most 430 at this degree.
 const SLOTS: Size = Size::Multiple { of: 2048, plus: 16, most: 16 + 2048 * 430 };
 
+/// A kind that only measurements and self-tests send: no user's data is in it.
+const fn measured(tag: u16, name: &'static str, size: Size, formula: &'static str, mask: &'static str) -> Kind {
+    Kind {
+        tag,
+        name,
+        owner: "fesc",
+        ways: BOTH,
+        phases: &[Measurement],
+        size,
+        formula,
+        cover: Cover::Nobodys,
+        mask,
+        tests: &[],
+    }
+}
+
 /// All kinds, by tag.
 pub const KINDS: &[Kind] = &[
     Kind {
@@ -370,66 +386,11 @@ pub const KINDS: &[Kind] = &[
             "packed_answers_tell_no_more_than_others",
         ],
     },
-    Kind {
-        tag: 0x0501,
-        name: "barrier",
-        owner: "fesc",
-        ways: BOTH,
-        phases: &[Measurement],
-        size: ANY,
-        formula: "a few bytes",
-        cover: Cover::Nobodys,
-        mask: "none: a measurement",
-        tests: &[],
-    },
-    Kind {
-        tag: 0x0502,
-        name: "opened results",
-        owner: "fesc",
-        ways: BOTH,
-        phases: &[Measurement],
-        size: ANY,
-        formula: "ceil(n l / 8)",
-        cover: Cover::Nobodys,
-        mask: "none: random inputs, opened to be compared",
-        tests: &[],
-    },
-    Kind {
-        tag: 0x0503,
-        name: "bulk",
-        owner: "fesc",
-        ways: BOTH,
-        phases: &[Measurement],
-        size: ANY,
-        formula: "as asked for",
-        cover: Cover::Nobodys,
-        mask: "none: a measurement",
-        tests: &[],
-    },
-    Kind {
-        tag: 0x0504,
-        name: "ping",
-        owner: "fesc",
-        ways: BOTH,
-        phases: &[Measurement],
-        size: ANY,
-        formula: "a few bytes",
-        cover: Cover::Nobodys,
-        mask: "none: a measurement",
-        tests: &[],
-    },
-    Kind {
-        tag: 0x0505,
-        name: "self-test",
-        owner: "fesc",
-        ways: BOTH,
-        phases: &[Measurement],
-        size: Size::Exact(1000),
-        formula: "1000",
-        cover: Cover::Nobodys,
-        mask: "none: constants between two threads of `fesc doctor`",
-        tests: &[],
-    },
+    measured(0x0501, "barrier", ANY, "a few bytes", "none: a measurement"),
+    measured(0x0502, "opened results", ANY, "ceil(n l / 8)", "none: random inputs, opened to be compared"),
+    measured(0x0503, "bulk", ANY, "as asked for", "none: a measurement"),
+    measured(0x0504, "ping", ANY, "a few bytes", "none: a measurement"),
+    measured(0x0505, "self-test", Size::Exact(1000), "1000", "none: constants between two threads of `fesc doctor`"),
     Kind {
         tag: 0x0601,
         name: "blocks of linear layers",

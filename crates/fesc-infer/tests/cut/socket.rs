@@ -13,13 +13,13 @@ use fesc_infer::session::client::{Choice, Dial, Visit};
 use fesc_infer::session::handshake::RevealChoice;
 use fesc_infer::session::public::Hosted;
 use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
-use fesc_infer::session::source::shelf::Amount;
 use fesc_infer::session::{SessionError, Silent};
 use fesc_mpc::MpcError;
 use fesc_net::{ClientSecurity, Config, Listener, ServerSecurity};
 use fesc_ring::Prg;
 
 use super::common::document;
+use super::common::serving::limits;
 use super::{gone, model, of_channel};
 
 /// The tag with which two stores agree: whoever has sent it has marked its store as used.
@@ -144,16 +144,7 @@ fn a_session_that_is_cut_ends_on_both_sides_and_burns_its_store() {
     let [cache, ours, theirs, kept, kept_there] =
         ["cache", "ours", "theirs", "kept", "kept-there"].map(|name| place.path().join(name));
     [&kept, &kept_there].iter().for_each(|d| std::fs::create_dir(d).unwrap());
-    let limits = Limits {
-        sessions: 4,
-        tokens: 128,
-        time: Duration::from_secs(120),
-        speak: Duration::from_secs(20),
-        prepared: Amount { stores: 1, bytes: 1 << 30 },
-        prepared_days: 1,
-        queue_bytes: 64 << 20,
-        grace: Duration::from_secs(1),
-    };
+    let limits = Limits { sessions: 4, ..limits() };
     let store = Some(theirs.clone());
     let options = Options { limits, reveals: vec![RevealChoice::Label], store, dealer: None, insecure_verify: false };
     let (tell, told) = channel();
