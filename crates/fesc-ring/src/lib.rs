@@ -1,6 +1,6 @@
 //! Arithmetic only: vectors over `Z_2^l`, bit packing, pseudorandom streams; transforms and residue kernels of lattice schemes.
 //!
-//! The only crate of the workspace that may hold `unsafe` code (SIMD kernels). Every kernel has a portable twin,
+//! The only crate of the workspace that may hold `unsafe` code (SIMD kernels, the system's memory). Every kernel has a portable twin,
 //! is chosen at run time in one place, and is tested bit for bit against its twin.
 
 pub mod affine;
@@ -12,6 +12,7 @@ pub mod fft;
 pub mod gemm;
 pub mod lazy;
 pub mod matrix;
+pub mod memory;
 pub mod modulus;
 pub mod ntt;
 mod pack;

@@ -14,10 +14,6 @@ const ALL: usize = 50;
 const AT_ONCE: usize = 4;
 const WARM: usize = 20;
 
-/// The system's allocator keeps what was freed, for every thread's arena, and large blocks too once it has seen some freed. So
-/// that what stays is what the server holds: one arena, and large blocks go back at once.
-const PLAIN_ALLOCATOR: [(&str, &str); 2] = [("MALLOC_ARENA_MAX", "1"), ("MALLOC_MMAP_THRESHOLD_", "131072")];
-
 /// Two documents of different classes: one answer for all would prove nothing.
 fn documents(place: &Place) -> Vec<(String, u64)> {
     let known = |i| (tiny::text(i), place.twin(&tiny::text(i)));
@@ -43,7 +39,7 @@ fn a_client_too_many_is_told_and_the_others_are_not_disturbed() {
 fn fifty_sessions_four_at_once_are_right_and_leave_nothing_behind() {
     let place = Place::new(1);
     let known = documents(&place);
-    let server = place.serve_in(&PLAIN_ALLOCATOR, &["--max-sessions", "4"]);
+    let server = place.serve(&["--max-sessions", "4"]);
     // The first fills the cache.
     let mut done = 0;
     let mut early = (0, 0);

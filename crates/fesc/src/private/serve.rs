@@ -11,6 +11,7 @@ use fesc_infer::session::public::Hosted;
 use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
 use fesc_infer::session::source::shelf::Amount;
 use fesc_net::{Identity, Listener, ServerSecurity};
+use fesc_ring::memory::give_back;
 
 use super::{line, state, trust};
 use crate::classifier::TwinFiles;
@@ -35,6 +36,7 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
     let setup = ServerSetup::in_directory(&twin, *master, args.embedding.into(), &args.state)?;
     // The weights are in the setup's file from here on.
     drop(twin);
+    give_back();
     let hosted = Hosted::new(setup, Some(tokenizer_json))?;
     drop(progress);
     let public_bytes = hosted.bytes;

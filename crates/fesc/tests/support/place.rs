@@ -45,14 +45,9 @@ impl Place {
 
     /// Serves the model.
     pub fn serve(&self, more: &[&str]) -> Listening {
-        self.serve_in(&[], more)
-    }
-
-    /// The same with variables of the environment.
-    pub fn serve_in(&self, variables: &[(&str, &str)], more: &[&str]) -> Listening {
         let (model, state) = (self.text("model"), self.text("state"));
         let args = ["serve", "--model", &model, "--state", &state];
-        Listening::spawn(self.program().envs(variables.iter().copied()).args(args).args(more))
+        Listening::spawn(self.program().args(args).args(more))
     }
 
     fn asks(&self, server: &Listening, command: &str, more: &[&str]) -> Command {

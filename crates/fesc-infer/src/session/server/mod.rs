@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use fesc_net::{Listener, Pending};
 use fesc_ring::Prg;
+use fesc_ring::memory::give_back;
 use fesc_rlwe::Params;
 
 use super::client::Dial;
@@ -208,6 +209,8 @@ impl Server {
             let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
             Err(SessionError::Died(text.into()))
         });
+        // A session's memory is the system's again before the next one.
+        give_back();
         let cut = self.seats.was_cut(number);
         self.seats.leave(number);
         match result {
