@@ -212,7 +212,7 @@ impl Transform {
                     None => pair.copy_from_slice(own),
                     Some(job) => {
                         let (u0, u1) = pair.split_at_mut(n);
-                        job.dot(j, parts, [&mut *u0, u1], false);
+                        job.dot(j, parts, 0, [&mut *u0, u1], false);
                         if let Some(table) = job.order.filter(|_| data) {
                             table.apply(&own[..n], image);
                             prime.add_assign(u0, image);
@@ -242,7 +242,7 @@ impl Transform {
         let start = |_: &[usize]| params.pool().take(n);
         each_prime(params, &source, &primes, rows, 0, start, |image, _, j, (place, row), parts| {
             for [x, y] in row {
-                job.dot(j, parts, [&mut *x, y], true);
+                job.dot(j, parts, 0, [&mut *x, y], true);
                 if let Some(table) = job.order {
                     table.apply(w0.limb(place), image);
                     params.prime(j).add_assign(x, image);

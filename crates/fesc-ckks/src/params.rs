@@ -14,6 +14,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use fesc_ring::Ring;
 use fesc_ring::fft::Fft;
 use fesc_ring::modulus::Modulus;
 use fesc_ring::ntt::Ntt;
@@ -237,9 +238,19 @@ impl Params {
         short(&self.0.digest)
     }
 
+    /// The form in which residues of prime `i` are packed.
+    pub(crate) fn packing(&self, i: usize) -> Ring {
+        Ring::of_residues(self.modulus(i))
+    }
+
+    /// Bytes of a packed limb of prime `i`.
+    pub(crate) fn limb_bytes(&self, i: usize) -> usize {
+        self.packing(i).packed_len(self.degree())
+    }
+
     /// Bytes of a prepared key-switching key in memory.
     pub fn key_memory(&self) -> usize {
-        2 * self.digits(self.levels()) * self.primes() * self.degree() * size_of::<u64>()
+        2 * self.digits(self.levels()) * (0..self.primes()).map(|i| self.limb_bytes(i)).sum::<usize>()
     }
 
     /// The pool that ciphertexts and plaintexts of this set take their memory from.

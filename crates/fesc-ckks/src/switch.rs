@@ -48,6 +48,9 @@ use crate::Params;
 use crate::poly::Poly;
 use crate::server::SwitchingKey;
 
+/// Coefficients of a sum with a key that are finished before the next ones: two sums of them stay in the first-level cache.
+const PART: usize = 2048;
+
 /// Runs `work` on every row, in parallel when there is more than one thread.
 pub(crate) fn each<T: Send>(rows: Vec<T>, work: impl Fn(usize, T) + Sync + Send) {
     if rayon::current_num_threads() > 1 {
@@ -108,12 +111,19 @@ pub(crate) struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Both sums of products with the key's limb of prime `j`.
-    pub(crate) fn dot(&self, j: usize, digits: &[&[u64]], out: [&mut [u64]; 2], add: bool) {
-        let b: Vec<&[u64]> = self.key.b.iter().take(digits.len()).map(|k| k.limb(j)).collect();
-        let a: Vec<&[u64]> = self.key.a.iter().take(digits.len()).map(|k| k.limb(j)).collect();
-        let mode = Mode { add, order: self.order };
-        self.key.params.prime(j).dot2_with(cpu::path(), mode, digits, [&b, &a], out);
+    /// Both sums of products with the key's limb of prime `j`: the part from `from` on, as long as the outputs.
+    pub(crate) fn dot(&self, j: usize, digits: &[&[u64]], from: usize, out: [&mut [u64]; 2], add: bool) {
+        let [b, a] = [false, true].map(|second| self.key.half(j, second, digits.len()));
+        let mode = Mode { add, order: self.order, from };
+        self.key.params().prime(j).dot2_packed_with(cpu::path(), mode, digits, [&b, &a], out);
+    }
+
+    /// Where the part from `from` on of the image of `poly` goes.
+    fn image(&self, poly: &[u64], from: usize, out: &mut [u64]) {
+        match self.order {
+            Some(table) => table.part(from, poly, out),
+            None => out.copy_from_slice(&poly[from..from + out.len()]),
+        }
     }
 }
 
@@ -146,7 +156,9 @@ impl SwitchCost {
             conversions: extended + 2 * kept,
             sums: primes,
             digits,
-            key_bytes: 2 * digits * primes * params.degree() * size_of::<u64>(),
+            key_bytes: 2
+                * digits
+                * (0..primes).map(|place| params.limb_bytes(prime_at(params, level, place))).sum::<usize>(),
         }
     }
 }
@@ -171,24 +183,28 @@ impl Division {
             let mut rests = params.pool().take(2 * jobs.len() * primes.len() * n);
             let limbs = rests.chunks_exact_mut(primes.len() * n);
             remainders.iter().flatten().zip(limbs).for_each(|(r, limbs)| r.convert(self, primes, limbs));
-            (rests, params.pool().take(2 * n), primes.len())
+            (rests, params.pool().take(2 * PART), primes.len())
         };
         each_prime(params, digits, &primes, rows(pairs, n), 2 * jobs.len(), start, |state, i, j, row, parts| {
             let (rests, sums, group) = state;
-            let (first, second) = sums.split_at_mut(n);
-            let mut halves = rests.chunks_exact_mut(*group * n).map(|half| &mut half[i * n..(i + 1) * n]);
-            for (job, [out0, out1]) in jobs.iter().zip(row) {
-                job.dot(j, parts, [&mut *first, &mut *second], false);
-                if let Own::Image(poly) = job.own {
-                    match job.order {
-                        Some(table) => table.apply(poly.limb(j), out0),
-                        None => out0.copy_from_slice(poly.limb(j)),
+            let (first, second) = sums.split_at_mut(PART);
+            // All transforms of the prime in a row: its roots stay in the cache.
+            let mut halves: Vec<&mut [u64]> =
+                rests.chunks_exact_mut(*group * n).map(|half| &mut half[i * n..(i + 1) * n]).collect();
+            halves.iter_mut().for_each(|half| params.ntt(j).forward(half));
+            for ((job, outs), rests) in jobs.iter().zip(row).zip(halves.chunks_exact(2)) {
+                let [out0, out1] = outs.map(|out| out.chunks_mut(PART));
+                for (part, (out0, out1)) in out0.zip(out1).enumerate() {
+                    let (from, len) = (part * PART, out0.len());
+                    let (first, second) = (&mut first[..len], &mut second[..len]);
+                    job.dot(j, parts, from, [&mut *first, &mut *second], false);
+                    if let Own::Image(poly) = job.own {
+                        job.image(poly.limb(j), from, out0);
                     }
-                }
-                let preset = matches!(job.own, Own::Preset);
-                for (sum, out, add) in [(&*first, out0, true), (&*second, out1, preset)] {
-                    if let Some(rest) = halves.next() {
-                        self.finish(params, j, sum, rest, out, add);
+                    let preset = matches!(job.own, Own::Preset);
+                    let halves = [(&*first, out0, true), (&*second, out1, preset)];
+                    for ((sum, out, add), rest) in halves.into_iter().zip(rests) {
+                        self.quotient(params, j, sum, &rest[from..from + len], out, add);
                     }
                 }
             }
@@ -223,7 +239,7 @@ impl Division {
                         x.copy_from_slice(own0);
                         y.copy_from_slice(own1);
                     }
-                    job.dot(j, parts, [&mut *x, &mut *y], own.is_some());
+                    job.dot(j, parts, 0, [&mut *x, &mut *y], own.is_some());
                     for limb in [x, y] {
                         self.take_remainder(params, i, limb);
                     }
@@ -257,7 +273,8 @@ impl Division {
     fn divide_limb(&self, params: &Params, remainder: &Remainder, sum: &Poly, j: usize, out: &mut [u64]) {
         let mut rest = params.pool().take(params.degree());
         remainder.convert(self, &[j], &mut rest);
-        self.finish(params, j, sum.limb(j), &mut rest, out, false);
+        params.ntt(j).forward(&mut rest);
+        self.quotient(params, j, sum.limb(j), &rest, out, false);
     }
 }
 

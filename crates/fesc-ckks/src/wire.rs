@@ -25,8 +25,6 @@
 
 use std::io::{self, Write};
 
-use fesc_ring::Ring;
-
 use crate::params::short;
 use crate::poly::Poly;
 use crate::seed::Seed;
@@ -148,14 +146,9 @@ fn take<const K: usize>(head: &[u8; HEADER_BYTES], at: usize) -> [u8; K] {
     std::array::from_fn(|i| head[at + i])
 }
 
-/// Bytes of a limb modulo prime `i`.
-fn limb_bytes(params: &Params, i: usize) -> usize {
-    (params.modulus(i).bits() as usize * params.degree()).div_ceil(8)
-}
-
 /// Bytes of `polys` polynomials over the first `limbs` primes.
 fn body_bytes(params: &Params, polys: usize, limbs: usize) -> usize {
-    polys * (0..limbs).map(|i| limb_bytes(params, i)).sum::<usize>()
+    polys * (0..limbs).map(|i| params.limb_bytes(i)).sum::<usize>()
 }
 
 /// Bytes of a public key.
@@ -178,18 +171,13 @@ pub fn masked_bytes(params: &Params, level: usize) -> usize {
     if level > params.levels() { 0 } else { HEADER_BYTES + body_bytes(params, 2, level + 1) }
 }
 
-/// The ring whose packing a limb of prime `i` uses.
-fn packing(params: &Params, i: usize) -> io::Result<Ring> {
-    Ring::new(params.modulus(i).bits()).map_err(io::Error::other)
-}
-
 /// Writes limb by limb: at no time is more than a limb packed.
 fn write_polys<'a>(params: &Params, polys: impl IntoIterator<Item = &'a Poly>, out: &mut impl Write) -> io::Result<()> {
     let mut packed = Vec::new();
     for poly in polys {
         for (i, limb) in poly.limbs().enumerate() {
             packed.clear();
-            packing(params, i)?.pack_into(&mut packed, limb);
+            params.packing(i).pack_into(&mut packed, limb);
             out.write_all(&packed)?;
         }
     }
@@ -214,9 +202,9 @@ fn read_polys(
         let mut poly = make();
         for i in 0..limbs {
             let (prime, limb) = (params.modulus(i).value(), poly.limb_mut(i));
-            let bytes = body.split_off(..limb_bytes(params, i)).ok_or_else(|| wrong_length.clone())?;
+            let bytes = body.split_off(..params.limb_bytes(i)).ok_or_else(|| wrong_length.clone())?;
             // The length is exact and fills whole bytes, so unpacking cannot refuse.
-            let unpacked = packing(params, i).is_ok_and(|ring| ring.unpack_into(bytes, limb).is_ok());
+            let unpacked = params.packing(i).unpack_into(bytes, limb).is_ok();
             if !unpacked || limb.iter().fold(false, |bad, &x| bad | (x >= prime)) {
                 return Err(WireError::Residue { limb: at * limbs + i, prime });
             }

@@ -74,7 +74,7 @@ fn kernels(log: u32, path: Path) -> Result<(), Box<dyn Error>> {
     let mut cold = Aligned::zeroed(40 * one);
     cold.chunks_exact_mut(one).for_each(|c| c.copy_from_slice(&warm));
     for (name, order) in [("in order", None), ("permuted", Some(&table))] {
-        let mode = Mode { add: false, order };
+        let mode = Mode { order, ..Mode::default() };
         let keys: Vec<&[u64]> = warm.chunks_exact(n).collect();
         let us = least(|| prime.dot2_with(path, mode, &digits, [&keys[..6], &keys[6..]], [&mut o0, &mut o1]));
         report.line(&format!("dot2, 6 digits, warm keys, {name}"), us);

@@ -138,27 +138,48 @@ impl Table {
     /// # Panics
     /// If a length is not the degree.
     pub fn apply_with(&self, path: Path, input: &[u64], out: &mut [u64]) {
-        assert_eq!(input.len(), self.degree(), "a permuted polynomial must have as many slots as its table");
         assert_eq!(out.len(), self.degree(), "a permuted polynomial must have as many slots as its table");
+        self.part_with(path, 0, input, out);
+    }
+
+    /// The slots of the image from `from` on, as many as `out` has, on the best path.
+    ///
+    /// # Panics
+    /// If the input's length is not the degree, `from` is not a multiple of 8, or the part is not inside the image.
+    pub fn part(&self, from: usize, input: &[u64], out: &mut [u64]) {
+        self.part_with(cpu::path(), from, input, out);
+    }
+
+    /// [`Table::part`] on a given path.
+    ///
+    /// # Panics
+    /// As [`Table::part`].
+    pub fn part_with(&self, path: Path, from: usize, input: &[u64], out: &mut [u64]) {
+        assert_eq!(input.len(), self.degree(), "a permuted polynomial must have as many slots as its table");
+        let inside = from.is_multiple_of(BLOCK) && from <= input.len() && out.len() <= input.len() - from;
+        assert!(inside, "a part of a permuted polynomial starts on a multiple of 8 and ends inside it");
+        let mut done = 0;
         #[cfg(target_arch = "x86_64")]
         if path.min(self.best) == Path::Avx512 && 1 << self.shift == BLOCK {
-            // SAFETY: the processor has the path, the lengths are the degree, blocks are of eight.
-            return unsafe { self.avx512(input, out) };
+            done = out.len() / BLOCK * BLOCK;
+            // SAFETY: the processor has the path, the input's length is the degree, blocks are of eight, and those from `from` on are inside.
+            unsafe { self.avx512(from, input, &mut out[..done]) };
         }
         let _ = path;
-        out.iter_mut().enumerate().for_each(|(i, o)| *o = input[self.source(i)]);
+        out.iter_mut().enumerate().skip(done).for_each(|(i, o)| *o = input[self.source(from + i)]);
     }
 
     /// # Safety
-    /// The processor must have AVX-512 F; both lengths must be the degree, and that at least 8.
+    /// The processor must have AVX-512 F; the input's length must be the degree, and that at least 8; `from` and the output's length must be multiples of
+    /// 8, and their sum at most the degree.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f")]
-    unsafe fn avx512(&self, input: &[u64], out: &mut [u64]) {
+    unsafe fn avx512(&self, from: usize, input: &[u64], out: &mut [u64]) {
         for i in (0..out.len()).step_by(BLOCK) {
-            // SAFETY: `i` is a block of the table, and `from` one of the input.
+            // SAFETY: `from + i` is a block of the table, and `source` one of the input.
             unsafe {
-                let (from, order) = self.block_source(i);
-                let x = _mm512_permutexvar_epi64(order, _mm512_loadu_si512(input.as_ptr().add(from).cast()));
+                let (source, order) = self.block_source(from + i);
+                let x = _mm512_permutexvar_epi64(order, _mm512_loadu_si512(input.as_ptr().add(source).cast()));
                 _mm512_storeu_si512(out.as_mut_ptr().add(i).cast(), x);
             }
         }
@@ -222,6 +243,13 @@ mod tests {
                     let mut got = vec![0; n];
                     table.apply_with(path, &values, &mut got);
                     assert_eq!(got, want, "{n} {g} {path:?}");
+                    for (from, end) in [(0, n / 2), (8, n - 1), (16, 24), (n, n)] {
+                        if end <= n && from <= end && from % 8 == 0 {
+                            let mut part = vec![0; end - from];
+                            table.part_with(path, from, &values, &mut part);
+                            assert_eq!(part, want[from..end], "{from}..{end} of {n} {g} {path:?}");
+                        }
+                    }
                 }
                 assert!((0..n).all(|i| want[i] == values[table.source(i)]));
                 assert_eq!((table.element(), table.degree()), (g, n));

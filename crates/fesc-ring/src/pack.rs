@@ -28,7 +28,15 @@ impl Ring {
     pub fn pack_into(self, out: &mut Vec<u8>, values: &[u64]) {
         let start = out.len();
         out.resize(start + self.packed_len(values.len()), 0);
-        let dst = &mut out[start..];
+        self.pack_to(&mut out[start..], values);
+    }
+
+    /// Writes the wire form of `values` over `dst`.
+    ///
+    /// # Panics
+    /// If `dst` does not have [`Ring::packed_len`] bytes.
+    pub fn pack_to(self, dst: &mut [u8], values: &[u64]) {
+        assert_eq!(dst.len(), self.packed_len(values.len()), "a packed form needs its own number of bytes");
         match self.bits() {
             8 => store::<1>(dst, values),
             16 => store::<2>(dst, values),

@@ -2,6 +2,8 @@
 //!
 //! Operations take any `u64` as the name of its class and give the reduced representative. The wire form is in `pack`.
 
+use crate::modulus::Modulus;
+
 /// What can be wrong with a ring or a packed vector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -50,6 +52,11 @@ impl Ring {
             return Err(RingError::Width { bits });
         }
         Ok(Self { bits })
+    }
+
+    /// The smallest ring that holds the residues of a modulus as integers: its packed form is theirs.
+    pub const fn of_residues(modulus: Modulus) -> Self {
+        Self { bits: modulus.bits() }
     }
 
     /// The width `l` in bits.

@@ -99,7 +99,9 @@ fn what_is_accepted_is_what_was_asked_for() {
     assert!((params.log_qp() - 192.0).abs() < 0.01 && (params.log_p() - 84.0).abs() < 0.01);
     assert!((params.log_q(1).unwrap() - 74.0).abs() < 0.01);
     assert_eq!(params.log_q(3), Err(CkksError::Level { level: 3, max: 2 }));
-    assert_eq!(params.key_memory(), 2 * 2 * 5 * 8192 * 8);
+    // Two halves of two digits; a prime just above a power of two has a bit more.
+    let bits: usize = primes.iter().map(|p| p.ilog2() as usize + 1).sum();
+    assert_eq!(params.key_memory(), 2 * 2 * bits * 8192 / 8);
 }
 
 #[test]

@@ -7,15 +7,19 @@
 //! ```
 //!
 //! `a_d` is expanded from a seed, so that only `b_d` travels ([`SeededKey`]); [`SeededKey::expand`] makes the form that is
-//! computed with. For a rotation by `k` slots `s' = s(X^g)`, `g = 5^k mod 2N`; for conjugation `g = 2N - 1`; for
+//! computed with ([`SwitchingKey`]): residues at the bit length of their prime without gaps, since a key switch reads all of its key from memory once and a key
+//! of 40-bit primes has 0.63 of the bytes of words. For a rotation by `k` slots `s' = s(X^g)`, `g = 5^k mod 2N`; for conjugation `g = 2N - 1`; for
 //! relinearisation `s' = s^2`.
 
 use std::collections::BTreeMap;
 
 use fesc_ring::Prg;
+use fesc_ring::aligned::Aligned;
+use fesc_ring::rns::Packed;
 
 use crate::poly::Poly;
 use crate::seed::{self, Seed};
+use crate::switch::each;
 use crate::{CkksError, Params, Result, wire};
 
 /// What a key-switching key is for.
@@ -99,36 +103,95 @@ impl SeededKey {
     /// The form that is computed with.
     pub fn expand(self) -> SwitchingKey {
         let Self { params, purpose, seed, b } = self;
-        let a = expand_a(&params, purpose, seed, b.len());
-        SwitchingKey { params, purpose, b, a }
+        let mut key = SwitchingKey::room(&params, purpose, b.len());
+        let mut stream: Prg = seed::stream(&params, seed::Label::Key(purpose), seed);
+        let mut a = Poly::scratch(&params, params.primes());
+        for (d, b) in b.iter().enumerate() {
+            seed::uniform(&params, &mut stream, &mut a);
+            key.set(d, [b, &a]);
+        }
+        key
     }
 }
 
-/// The `a` parts that belong to a seed.
-pub(crate) fn expand_a(params: &Params, purpose: KeyPurpose, seed: Seed, digits: usize) -> Vec<Poly> {
-    let mut stream: Prg = seed::stream(params, seed::Label::Key(purpose), seed);
-    let mut next = || {
-        let mut a = Poly::owned(params, params.primes());
-        seed::uniform(params, &mut stream, &mut a);
-        a
-    };
-    (0..digits).map(|_| next()).collect()
+/// A key-switching key, ready for use.
+pub struct SwitchingKey {
+    params: Params,
+    purpose: KeyPurpose,
+    digits: usize,
+    /// For each prime `b` and `a` of each digit, packed; then [`SLACK`] bytes.
+    bytes: Aligned<u8>,
+    /// Where each prime's part starts.
+    starts: Vec<usize>,
 }
 
-/// A key-switching key, ready for use. Fields as in [`SeededKey`], with the `a` parts expanded.
-pub struct SwitchingKey {
-    pub(crate) params: Params,
-    pub(crate) purpose: KeyPurpose,
-    /// `b[d]` over all primes, transformed.
-    pub(crate) b: Vec<Poly>,
-    /// `a[d]`, likewise.
-    pub(crate) a: Vec<Poly>,
-}
+/// Bytes after the last limb, which kernels may read and do not use.
+const SLACK: usize = 64;
 
 impl SwitchingKey {
+    /// A key of zeros.
+    fn room(params: &Params, purpose: KeyPurpose, digits: usize) -> Self {
+        let mut starts = Vec::with_capacity(params.primes());
+        let mut end = 0;
+        for j in 0..params.primes() {
+            starts.push(end);
+            end += 2 * digits * params.limb_bytes(j);
+        }
+        Self { params: params.clone(), purpose, digits, bytes: Aligned::zeroed(end + SLACK), starts }
+    }
+
+    /// Packs both halves of digit `d`.
+    fn set(&mut self, d: usize, halves: [&Poly; 2]) {
+        let Self { params, digits, bytes, starts, .. } = self;
+        let mut rest: &mut [u8] = bytes;
+        let mut parts = Vec::with_capacity(params.primes());
+        for j in 0..params.primes() {
+            let (part, after) = std::mem::take(&mut rest).split_at_mut(2 * *digits * params.limb_bytes(j));
+            debug_assert!(starts.get(j + 1).is_none_or(|next| next - starts[j] == part.len()));
+            parts.push(part);
+            rest = after;
+        }
+        each(parts, |j, part| {
+            let size = params.limb_bytes(j);
+            // A chunk for each digit and half, `b` before `a`.
+            for (place, half) in part.chunks_exact_mut(size).skip(2 * d).zip(halves) {
+                params.packing(j).pack_to(place, half.limb(j));
+            }
+        });
+    }
+
     /// What the key is for.
     pub fn purpose(&self) -> KeyPurpose {
         self.purpose
+    }
+
+    /// The parameter set.
+    pub(crate) fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Limbs of prime `j` of the first `digits` digits: of all `b`, or of all `a`.
+    pub(crate) fn half(&self, j: usize, second: bool, digits: usize) -> Vec<Packed<'_>> {
+        let size = self.params.limb_bytes(j);
+        let start = |d: usize| self.starts[j] + (2 * d + usize::from(second)) * size;
+        let limb = |d| Packed::new(self.params.prime(j), self.params.degree(), &self.bytes[start(d)..]);
+        // All limbs have their bytes, so none is left out.
+        (0..digits.min(self.digits)).flat_map(limb).collect()
+    }
+
+    /// The parts `b_d` and `a_d` of all digits in words.
+    #[cfg(test)]
+    pub(crate) fn unpacked(&self) -> Vec<[Poly; 2]> {
+        let part = |d: usize, second: bool| {
+            let mut poly = Poly::owned(&self.params, self.params.primes());
+            for j in 0..poly.len() {
+                let size = self.params.limb_bytes(j);
+                let at = self.starts[j] + (2 * d + usize::from(second)) * size;
+                self.params.packing(j).unpack_into(&self.bytes[at..at + size], poly.limb_mut(j)).unwrap();
+            }
+            poly
+        };
+        (0..self.digits).map(|d| [part(d, false), part(d, true)]).collect()
     }
 }
 

@@ -52,9 +52,9 @@ impl Remainder {
 }
 
 impl Division {
-    /// `out = (sum - rest) / divisor` modulo data prime `j`, or `out +=` that. `rest` is what [`Remainder::convert`] gave.
-    pub(super) fn finish(&self, params: &Params, j: usize, sum: &[u64], rest: &mut [u64], out: &mut [u64], add: bool) {
-        params.ntt(j).forward(rest);
+    /// `out = (sum - rest) / divisor` modulo data prime `j`, or `out +=` that, for any part of transformed limbs. `rest` is what
+    /// [`Remainder::convert`] gave.
+    pub(super) fn quotient(&self, params: &Params, j: usize, sum: &[u64], rest: &[u64], out: &mut [u64], add: bool) {
         let (prime, inverse) = (params.prime(j), self.inverses[j]);
         if add {
             prime.sub_scale_add(inverse, sum, rest, out);

@@ -216,11 +216,11 @@ fn a_residue_that_is_not_reduced_is_refused_in_every_limb() {
         };
         let mut at = HEADER_BYTES;
         for limb in 0..polys * limbs {
-            let (i, size) = (limb % limbs, limb_bytes(&b.params, limb % limbs));
+            let (i, size) = (limb % limbs, b.params.limb_bytes(limb % limbs));
             // All ones is above every prime of that many bits; so is the prime itself as the first residue.
             let e = refusal(&b.params, *kind, &with(bytes, at + size - 8, &[0xff; 8]));
             assert_eq!(e, WireError::Residue { limb, prime: b.params.modulus(i).value() });
-            let ring = packing(&b.params, i).unwrap();
+            let ring = b.params.packing(i);
             let mut residues = ring.unpack(&bytes[at..at + size], 16).unwrap();
             residues[0] = b.params.modulus(i).value();
             let e = refusal(&b.params, *kind, &with(bytes, at, &ring.pack(&residues)));

@@ -24,13 +24,15 @@ use std::arch::x86_64::*;
 #[cfg(target_arch = "x86_64")]
 const AHEAD: usize = 768;
 
-/// How a sum reads its first factors and writes its result.
+/// How a sum reads its factors and writes its result.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mode<'a> {
     /// Add to what the output holds (which must be reduced) instead of replacing it.
     pub add: bool,
     /// Read the first factors through this permutation.
     pub order: Option<&'a Table>,
+    /// The output is a part of the result: its first element belongs to this one of the factors, a multiple of 8.
+    pub from: usize,
 }
 
 impl Prime {
@@ -45,7 +47,7 @@ impl Prime {
     /// [`Prime::dot`] on a given path and in a given mode.
     ///
     /// # Panics
-    /// If the numbers of factors or the lengths differ, or the order is of another degree.
+    /// If the numbers of factors or the lengths differ, the part is not inside them, or the order is of another degree.
     pub fn dot_with(&self, path: Path, mode: Mode<'_>, a: &[&[u64]], b: &[&[u64]], out: &mut [u64]) {
         self.dots(path, mode, a, [b], [out]);
     }
@@ -61,7 +63,7 @@ impl Prime {
     /// [`Prime::dot2`] on a given path and in a given mode.
     ///
     /// # Panics
-    /// If the numbers of factors or the lengths differ, or the order is of another degree.
+    /// If the numbers of factors or the lengths differ, the part is not inside them, or the order is of another degree.
     pub fn dot2_with(&self, path: Path, mode: Mode<'_>, digits: &[&[u64]], keys: [&[&[u64]]; 2], out: [&mut [u64]; 2]) {
         self.dots(path, mode, digits, keys, out);
     }
@@ -69,7 +71,8 @@ impl Prime {
     /// [`Prime::dot2_with`] with packed second factors: at 40 bits a key is read from memory in three quarters of the time.
     ///
     /// # Panics
-    /// If the numbers of factors or the lengths differ, the order is of another degree, or factors are packed for another bit length.
+    /// If the numbers of factors or the lengths differ, the part is not inside them, the order is of another degree, or factors are packed for
+    /// another bit length.
     pub fn dot2_packed_with(
         &self,
         path: Path,
@@ -99,30 +102,34 @@ impl Prime {
         b: [&[S]; O],
         mut out: [&mut [u64]; O],
     ) {
-        let len = out.first().map_or(0, |o| o.len());
+        let (len, from) = (out.first().map_or(0, |o| o.len()), mode.from);
+        let whole = a.first().map_or(from + len, |a| a.len());
         assert!(b.iter().all(|b| b.len() == a.len()), "a sum of products needs as many second factors as first ones");
-        let equal = a.iter().all(|a| a.len() == len) && b.iter().copied().flatten().all(|b| b.len() == len);
-        assert!(equal, "a sum of products needs equal lengths");
-        assert!(out.iter().all(|o| o.len() == len), "a sum of products needs equal lengths");
-        assert!(mode.order.is_none_or(|t| t.degree() == len), "a permuted sum needs the degree of its table");
+        let equal = a.iter().all(|a| a.len() == whole) && b.iter().copied().flatten().all(|b| b.len() == whole);
+        assert!(equal && out.iter().all(|o| o.len() == len), "a sum of products needs equal lengths");
+        let inside = from.is_multiple_of(8) && from <= whole && len <= whole - from;
+        assert!(inside, "a part of a sum starts on a multiple of 8 and ends inside it");
+        assert!(mode.order.is_none_or(|t| t.degree() == whole), "a permuted sum needs the degree of its table");
         let reduced = |x: u64| x < self.modulus.value();
         debug_assert!(a.iter().all(|a| a.iter().all(|&x| reduced(x))), "factors must be reduced");
         debug_assert!(
-            b.iter().copied().flatten().all(|b| (0..len).all(|i| reduced(b.get(i)))),
+            b.iter().copied().flatten().all(|b| (from..from + len).all(|i| reduced(b.get(i)))),
             "factors must be reduced"
         );
         if a.is_empty() && !mode.add {
             out.iter_mut().for_each(|o| o.fill(0));
         }
         let registers = if self.shuffles_bytes { self.vector_part(path, len) } else { 0 };
-        let vectors = b.iter().copied().flatten().fold(registers, |least, b| b.vector_part(least));
+        let readable = b.iter().copied().flatten().fold(from + registers, |least, b| b.vector_part(least));
+        let vectors = readable.saturating_sub(from);
         for (k, start) in (0..a.len()).step_by(self.depth).enumerate() {
             let end = a.len().min(start + self.depth);
             let (a, b) = (&a[start..end], b.map(|b| &b[start..end]));
             let mode = Mode { add: mode.add || k > 0, ..mode };
             #[cfg(target_arch = "x86_64")]
             if vectors > 0 {
-                // SAFETY: the processor has the path, all lengths are `len`, the order is of that degree, and at most `depth` products are summed.
+                // SAFETY: the processor has the path, `from + vectors` is inside the factors, which have one length, and `vectors` inside
+                // the outputs; both are multiples of 8; the order is of the factors' degree; at most `depth` products are summed.
                 unsafe {
                     match mode.order {
                         None => self.dots_avx512::<S, O, false>(mode, a, b, &mut out, vectors),
@@ -145,12 +152,12 @@ impl Prime {
     ) {
         let len = out.first().map_or(0, |o| o.len());
         for i in from..len {
-            let at = mode.order.map_or(i, |t| t.source(i));
+            let at = mode.order.map_or(mode.from + i, |t| t.source(mode.from + i));
             for (out, b) in out.iter_mut().zip(b) {
                 // Below 2^50 + 2^11 2^100.
                 let mut sum = if mode.add { u128::from(out[i]) } else { 0 };
                 for (a, b) in a.iter().zip(b) {
-                    sum += u128::from(a[at]) * u128::from(b.get(i));
+                    sum += u128::from(a[at]) * u128::from(b.get(mode.from + i));
                 }
                 out[i] = self.reduce_wide(sum);
             }
@@ -160,9 +167,9 @@ impl Prime {
     /// The first `len` elements with AVX-512 IFMA.
     ///
     /// # Safety
-    /// The processor must have AVX-512 F, IFMA and VBMI; `len` must be a multiple of 8, within all slices and within the vector part of
-    /// all second factors, which must be packed alike; `ORDERED` says that there is an
-    /// order, which must be of the slices' length; at most `depth` products.
+    /// The processor must have AVX-512 F, IFMA and VBMI; `len` and `mode.from` must be multiples of 8, `len` within all outputs, and their sum
+    /// within all first factors and the vector part of all second ones, which must be packed alike; `ORDERED` says that there is an order, which must be
+    /// of the first factors' length; at most `depth` products.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512ifma,avx512vbmi")]
     unsafe fn dots_avx512<S: Second, const O: usize, const ORDERED: bool>(
@@ -192,7 +199,7 @@ impl Prime {
 /// `W` registers of results from element `i` on.
 ///
 /// # Safety
-/// As for [`Prime::dots_avx512`]; `8 W` elements from `i` on must exist.
+/// As for [`Prime::dots_avx512`]; `8 W` outputs from `i` on must exist.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma,avx512vbmi")]
@@ -211,8 +218,8 @@ unsafe fn step<S: Second, const O: usize, const ORDERED: bool, const W: usize>(
     unsafe {
         for (w, place) in places.iter_mut().enumerate() {
             *place = match mode.order {
-                Some(table) if ORDERED => table.block_source(i + 8 * w),
-                _ => (i + 8 * w, c.zero),
+                Some(table) if ORDERED => table.block_source(mode.from + i + 8 * w),
+                _ => (mode.from + i + 8 * w, c.zero),
             };
         }
         for (d, a) in a.iter().enumerate() {
@@ -220,7 +227,7 @@ unsafe fn step<S: Second, const O: usize, const ORDERED: bool, const W: usize>(
                 let x = load(a, at);
                 let x = if ORDERED { _mm512_permutexvar_epi64(order, x) } else { x };
                 for (sums, b) in sums.iter_mut().zip(b) {
-                    let y = b.get_unchecked(d).register(i + 8 * w, lanes, AHEAD);
+                    let y = b.get_unchecked(d).register(mode.from + i + 8 * w, lanes, AHEAD);
                     sums[w] = sums[w].add_product(x, y);
                 }
             }

@@ -107,9 +107,14 @@ impl Second for Packed<'_> {
     #[inline(always)]
     fn get(self, i: usize) -> u64 {
         let (at, shift) = (i * self.bits / 8, i * self.bits % 8);
-        let mut word = [0; 8];
-        let end = self.bytes.len().min(at + 8);
-        word[..end - at].copy_from_slice(&self.bytes[at..end]);
+        let word = match self.bytes[at..].first_chunk() {
+            Some(whole) => *whole,
+            None => {
+                let (mut word, rest) = ([0; 8], &self.bytes[at..]);
+                word[..rest.len()].copy_from_slice(rest);
+                word
+            }
+        };
         (u64::from_le_bytes(word) >> shift) & ((1 << self.bits) - 1)
     }
 

@@ -40,7 +40,7 @@ fn sums_of_products_are_exact_on_every_path() {
                     ((terms.sum::<u128>() + u128::from(start)) % u128::from(p)) as u64
                 };
                 for (path, add) in Path::available().flat_map(|path| [(path, false), (path, true)]) {
-                    let mode = Mode { add, order: None };
+                    let mode = Mode { add, ..Mode::default() };
                     let [mut o0, mut o1] = [start[0].clone(), start[1].clone()];
                     let keys = [&*slices(&b0), &*slices(&b1)];
                     prime.dot2_with(path, mode, &slices(&a), keys, [&mut o0, &mut o1]);
@@ -71,7 +71,7 @@ fn a_permuted_sum_is_the_sum_of_permuted_digits() {
                 let run = |digits: &[Vec<u64>], order| {
                     let [mut o0, mut o1] = [start[0].clone(), start[1].clone()];
                     let keys = [&*slices(&b0), &*slices(&b1)];
-                    prime.dot2_with(path, Mode { add, order }, &slices(digits), keys, [&mut o0, &mut o1]);
+                    prime.dot2_with(path, Mode { add, order, from: 0 }, &slices(digits), keys, [&mut o0, &mut o1]);
                     (o0, o1)
                 };
                 assert_eq!(run(&a, Some(&table)), run(&permuted, None), "{p} {n} {g} {path:?}");
@@ -100,11 +100,25 @@ fn packed_factors_give_the_sum_of_plain_ones_on_every_path() {
                 packed.each_ref().map(|b| b.iter().map(|b| Packed::new(&prime, len, b).unwrap()).collect());
             for path in Path::available() {
                 for order in [None, table.as_ref()] {
-                    let mode = Mode { add: false, order };
+                    let mode = Mode { order, ..Mode::default() };
                     let [mut x0, mut x1, mut y0, mut y1] = [1, 2, 3, 4].map(|x| vec![x; len]);
                     prime.dot2_packed_with(path, mode, &slices(&a), [&views[0], &views[1]], [&mut x0, &mut x1]);
                     prime.dot2_with(path, mode, &slices(&a), [&slices(&b0), &slices(&b1)], [&mut y0, &mut y1]);
-                    assert_eq!((x0, x1), (y0, y1), "{bits} {len} {slack} {path:?}");
+                    assert_eq!((&x0, &x1), (&y0, &y1), "{bits} {len} {slack} {path:?}");
+                    // A part of the result is the same numbers.
+                    for (from, end) in [(0, 0), (0, 5), (0, 8), (8, 31), (8, 64), (24, 56), (96, 100), (40, 256)] {
+                        if end > len {
+                            continue;
+                        }
+                        let mode = Mode { from, ..mode };
+                        let [mut z0, mut z1] = [vec![5; end - from], vec![6; end - from]];
+                        prime.dot2_packed_with(path, mode, &slices(&a), [&views[0], &views[1]], [&mut z0, &mut z1]);
+                        assert_eq!(
+                            (&*z0, &*z1),
+                            (&x0[from..end], &x1[from..end]),
+                            "{bits} {from}..{end} of {len} {path:?}"
+                        );
+                    }
                 }
             }
         }

@@ -5,13 +5,17 @@
 use anyhow::Result;
 use fesc_ckks::Params;
 use fesc_ckks::server::rotation_element;
+use fesc_ring::Ring;
 use fesc_ring::aligned::Aligned;
 use fesc_ring::automorphism::Table;
 use fesc_ring::cpu;
-use fesc_ring::rns::{Base, Mode, Prime, Target};
+use fesc_ring::rns::{Base, Mode, Packed, Prime, Target};
 use rayon::prelude::*;
 
 use super::op::STEPS;
+
+/// Bytes after a packed limb, as a real key has them.
+const SLACK: usize = 64;
 
 /// Residues of this many bits are reduced modulo every prime of the chains.
 const RESIDUE_BITS: u32 = 38;
@@ -60,8 +64,8 @@ pub struct Kernels {
     overflow: Vec<Aligned<u64>>,
     /// Two for each prime.
     out: Vec<[Aligned<u64>; 2]>,
-    /// For each prime both halves of each digit's key; one pair serves all if it is to stay in the cache.
-    keys: Vec<[Vec<Aligned<u64>>; 2]>,
+    /// For each prime both halves of each digit's key, packed; one pair serves all if it is to stay in the cache.
+    keys: Vec<[Vec<Aligned<u8>>; 2]>,
 }
 
 impl Kernels {
@@ -80,7 +84,12 @@ impl Kernels {
         let limb = |i: usize| residues(n, i as u64);
         let key = |j: usize| {
             let count = if streamed { digits.len() } else { 1 };
-            [0, 1].map(|half| (0..count).map(|d| limb(j + half + d)).collect())
+            let packed = |at: usize| {
+                let mut bytes = Ring::of_residues(params.modulus(j)).pack(&limb(at));
+                bytes.resize(bytes.len() + SLACK, 0);
+                Aligned::from_slice(&bytes)
+            };
+            [0, 1].map(|half| (0..count).map(|d| packed(j + half + d)).collect())
         };
         Ok(Self {
             order: Table::new(n, u64::from(rotation_element(params, STEPS[0])))?,
@@ -129,13 +138,16 @@ impl Kernels {
     /// The sums of products of all digits with both halves of a key, through the permutation of the rotation.
     pub fn inner_product(&mut self) {
         let (primes, digits, keys, source) = (&self.primes, &self.digits, &self.keys, &self.source);
-        let mode = Mode { add: false, order: Some(&self.order) };
+        let mode = Mode { order: Some(&self.order), ..Mode::default() };
+        // One key for all is that of the first prime, whose residues may be longer.
+        let prime = |j: usize| &primes[if keys.len() == 1 { 0 } else { j }];
         each(&mut self.out, |j, [first, second]| {
             let factors: Vec<&[u64]> = (0..digits.len()).map(|d| &*source[d]).collect();
-            let [b, a] = &keys[j % keys.len()];
-            let b: Vec<&[u64]> = (0..digits.len()).map(|d| &*b[d % b.len()]).collect();
-            let a: Vec<&[u64]> = (0..digits.len()).map(|d| &*a[d % a.len()]).collect();
-            primes[j].dot2_with(cpu::path(), mode, &factors, [&b, &a], [first, second]);
+            let [b, a] = keys[j % keys.len()].each_ref().map(|half| {
+                let limb = |d: usize| Packed::new(prime(j), first.len(), &half[d % half.len()]);
+                (0..digits.len()).flat_map(limb).collect::<Vec<_>>()
+            });
+            prime(j).dot2_packed_with(cpu::path(), mode, &factors, [&b, &a], [first, second]);
         });
     }
 }
@@ -168,10 +180,10 @@ mod tests {
     #[test]
     fn the_key_is_as_large_as_a_real_one() {
         let params = sets::CHAIN_2.params().unwrap();
-        let bytes = |k: &Kernels| k.keys.iter().flatten().flatten().map(|l| size_of_val(&**l)).sum::<usize>();
+        let bytes = |k: &Kernels| k.keys.iter().flatten().flatten().map(|l| l.len() - SLACK).sum::<usize>();
         let cost = SwitchCost::new(&params, params.levels(), false);
         assert_eq!(bytes(&Kernels::new(&params, true).unwrap()), cost.key_bytes);
-        assert_eq!(bytes(&Kernels::new(&params, false).unwrap()), 2 * 8 * params.degree());
+        assert_eq!(bytes(&Kernels::new(&params, false).unwrap()), 2 * 50 * params.degree() / 8);
     }
 
     #[test]
