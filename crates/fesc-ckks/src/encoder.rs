@@ -82,9 +82,10 @@ impl Encoder {
     /// # Errors
     /// As [`Encoder::encode`].
     pub fn encode_real(&self, values: &[f64], level: usize, scale: f64) -> Result<Plaintext> {
-        let values: Zeroizing<Vec<f64>> = Zeroizing::new(values.to_vec());
-        let complex: Vec<Complex64> = values.iter().map(|&x| Complex64::new(x, 0.0)).collect();
-        self.encode(&complex, level, scale)
+        let mut complex: Vec<Complex64> = values.iter().map(|&x| Complex64::new(x, 0.0)).collect();
+        let encoded = self.encode(&complex, level, scale);
+        complex.iter_mut().for_each(|z| z.re.zeroize());
+        encoded
     }
 
     /// Over `q_0 .. q_level` and then the first `specials` special primes: for plaintexts that meet undivided key switches.
@@ -117,6 +118,7 @@ impl Encoder {
         if out.len() != self.params.degree() {
             return Err(CkksError::TooMany { what: "coefficients", got: out.len(), max: self.params.degree() });
         }
+        self.params.check_scale(self.params.levels(), scale)?;
         let embedded = self.embed(values, scale)?;
         let largest = fft::scale_and_round(embedded.coefficients(), scale, out);
         if largest >= SHORT {
@@ -152,16 +154,20 @@ impl Encoder {
         Plaintext::new(&self.params, level, scale, poly)
     }
 
-    /// All slots of a plaintext. Right at every level and for every coefficient up to half the modulus.
+    /// All slots of a plaintext, as well as `f64` holds them: a slot's error is about `2^-50` of the largest one, so a *share*, which is
+    /// `2^70` times its message, has its own way.
     ///
     /// # Errors
-    /// [`CkksError::ParamsMismatch`] for a plaintext of another set.
+    /// [`CkksError::ParamsMismatch`] for a plaintext of another set, [`CkksError::NoMessage`] if a number is too large for `f64`.
     pub fn decode(&self, message: &Plaintext) -> Result<Vec<Complex64>> {
         self.params.check_same(&message.params)?;
         let n = self.params.slots();
         let mut numbers = Numbers(Aligned::zeroed(4 * n));
         Digits::of(&self.params, &message.poly).to_f64(&mut numbers.0[..2 * n]);
         let (re, im, scratch) = numbers.parts();
+        if !re.iter().chain(im.iter()).fold(true, |all, x| all & (x.abs() < HUGE)) {
+            return Err(CkksError::NoMessage { level: message.level });
+        }
         self.params.fft().forward(re, im, scratch);
         let factor = 1.0 / message.scale;
         Ok(re.iter().zip(im.iter()).map(|(&re, &im)| Complex64::new(re * factor, im * factor)).collect())

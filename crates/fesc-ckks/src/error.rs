@@ -78,7 +78,9 @@ pub enum CkksError {
         log_digit: f64,
     },
     /// The default scale does not fit.
-    #[error("default scale 2^{log_scale}: it must be at least 2 and below the data modulus of {log_q:.2} bits")]
+    #[error(
+        "default scale 2^{log_scale}: it must be at least 2, at most 2^1000 and below the data modulus of {log_q:.2} bits"
+    )]
     DefaultScale {
         /// Logarithm given.
         log_scale: u32,
@@ -173,6 +175,20 @@ pub enum CkksError {
         /// Level.
         level: usize,
     },
+    /// A decrypted coefficient is too large for a message.
+    #[error(
+        "a coefficient at level {level} is above 10^300: no message is; was it decrypted with another key, or is it masked?"
+    )]
+    NoMessage {
+        /// Level.
+        level: usize,
+    },
+    /// A key that nobody asked for.
+    #[error("a key for {what} is not in the plan")]
+    UnplannedKey {
+        /// What the key is for.
+        what: String,
+    },
     /// An evaluation key is missing.
     #[error("no key for {what}; generate it with the client's plan")]
     MissingKey {
@@ -202,6 +218,16 @@ pub enum CkksError {
         level: usize,
         /// Bits of the modulus there.
         log_q: f64,
+    },
+    /// A mask is too narrow for what is certainly in the phase.
+    #[error(
+        "a mask for phases of {phase_bits} bits: the noise of the fresh zero alone has {need}; count message and noise"
+    )]
+    MaskNarrow {
+        /// Bits of the phase that the mask was made for.
+        phase_bits: u32,
+        /// Bits of the noise.
+        need: u32,
     },
     /// A mask is wider than the integers that hold shares.
     #[error("a mask of {width} bits: shares are integers of 128 bits, so at most {max}")]
@@ -244,6 +270,12 @@ pub enum WireError {
         expected: usize,
         /// Bytes received.
         got: usize,
+    },
+    /// The stream that it comes from failed or ended.
+    #[error("its stream broke off: {kind}")]
+    Stream {
+        /// What the stream said.
+        kind: std::io::ErrorKind,
     },
     /// The first bytes are not ours.
     #[error("it does not begin with the magic bytes of this format")]

@@ -8,25 +8,44 @@ use std::sync::OnceLock;
 use fesc_ring::Prg;
 
 use crate::client::{Decryptor, SecretKey};
-use crate::server::{EvaluationKeys, PublicKey, SeededKey};
-use crate::{Encoder, Masked, Params, ParamsLiteral, RingMask, Upload, wire};
+use crate::client::{KeyGenerator, SecretEncryptor};
+use crate::server::{EvaluationKeyPlan, EvaluationKeys, Evaluator, KeyPurpose, PublicKey, SeededKey};
+use crate::{Ciphertext, Encoder, Masked, Params, ParamsLiteral, RingMask, Upload, wire};
 
-/// The set of the corpus: `N = 4096`, two data primes, one special prime.
+/// The set of the corpus: `N = 4096`, three data primes, two special primes, two digits.
 pub fn literal() -> ParamsLiteral {
-    ParamsLiteral { log_n: 12, q_bits: vec![33, 30], p_bits: vec![34], log_scale: 30 }
+    ParamsLiteral { log_n: 12, q_bits: vec![22, 20, 20], p_bits: vec![22, 21], log_scale: 20 }
 }
 
 struct Fixed {
     params: Params,
     secret: SecretKey,
+    public: PublicKey,
+    evaluator: Evaluator,
+    ciphertext: Ciphertext,
+}
+
+/// The keys that a server of the corpus waits for.
+fn plan() -> EvaluationKeyPlan {
+    EvaluationKeyPlan { rotations: vec![1], conjugation: true, relinearisation: true }
 }
 
 fn fixed() -> Option<&'static Fixed> {
     static FIXED: OnceLock<Option<Fixed>> = OnceLock::new();
     let make = || {
         let params = Params::new(&literal()).ok()?;
-        let secret = SecretKey::generate(&params, &mut Prg::from_seed([1; 16]));
-        Some(Fixed { params, secret })
+        let mut prg = Prg::from_seed([1; 16]);
+        let secret = SecretKey::generate(&params, &mut prg);
+        let generator = KeyGenerator::new(&secret);
+        let public = generator.public_key(&mut prg).ok()?;
+        let mut keys = EvaluationKeys::new(&params, &plan());
+        for key in generator.keys(&plan(), &mut prg) {
+            keys.insert(key.ok()?).ok()?;
+        }
+        let evaluator = Evaluator::new(&params, keys).ok()?;
+        let one = Encoder::new(&params).encode_real(&[1.0], params.levels(), params.scale()).ok()?;
+        let ciphertext = SecretEncryptor::new(&secret).encrypt(&one, &mut prg).ok()?.expand();
+        Some(Fixed { params, secret, public, evaluator, ciphertext })
     };
     FIXED.get_or_init(make).as_ref()
 }
@@ -50,7 +69,8 @@ pub fn wire(data: &[u8]) -> bool {
     accepted
 }
 
-fn one(Fixed { params, secret }: &Fixed, data: &[u8]) -> bool {
+fn one(fixed: &Fixed, data: &[u8]) -> bool {
+    let Fixed { params, secret, .. } = fixed;
     let (encoder, decryptor) = (Encoder::new(params), Decryptor::new(secret));
     let mut prg = Prg::from_seed([2; 16]);
     let mut again = Vec::new();
@@ -68,12 +88,21 @@ fn one(Fixed { params, secret }: &Fixed, data: &[u8]) -> bool {
     if let Ok(key) = SeededKey::read(params, data) {
         accepted = true;
         assert!(key.write(&mut again).is_ok() && again == data);
-        assert!(EvaluationKeys::new(params).insert(key).is_ok());
+        let mut keys = EvaluationKeys::new(params, &plan());
+        let purpose = key.purpose();
+        let streamed = keys.receive(&mut &data[..]);
+        // What is in the plan is taken and computed with.
+        match keys.insert(key) {
+            Ok(()) => assert!(streamed == Ok(purpose) && computes(fixed, keys, purpose)),
+            Err(_) => assert!(streamed.is_err()),
+        }
     }
     if let Ok(upload) = Upload::read(params, data) {
         accepted = true;
         assert!(upload.write(&mut again).is_ok() && again == data);
-        let plain = decryptor.decrypt(&upload.expand());
+        let c = upload.expand();
+        serves(fixed, &c, &mut prg);
+        let plain = decryptor.decrypt(&c);
         assert!(plain.is_ok_and(|p| encoder.decode(&p).is_ok()));
     }
     if let Ok(masked) = Masked::read(params, data) {
@@ -83,4 +112,25 @@ fn one(Fixed { params, secret }: &Fixed, data: &[u8]) -> bool {
         assert!(plain.is_ok_and(|p| encoder.decode(&p).is_ok() && encoder.decode_coefficients(&p).is_ok()));
     }
     accepted
+}
+
+/// Whether a key switch with these keys runs.
+fn computes(fixed: &Fixed, keys: EvaluationKeys, purpose: KeyPurpose) -> bool {
+    let Ok(evaluator) = Evaluator::new(&fixed.params, keys) else { return false };
+    let c = &fixed.ciphertext;
+    match purpose {
+        KeyPurpose::Relinearisation => evaluator.multiply(c, c).is_ok() && evaluator.multiply_rescale(c, c).is_ok(),
+        KeyPurpose::Galois(_) => evaluator.rotate(c, 1).is_ok() || evaluator.conjugate(c).is_ok(),
+    }
+}
+
+/// What a server does with a ciphertext that it got. A product may be refused for its scale, nothing may panic, and the mask must go on.
+fn serves(fixed: &Fixed, c: &Ciphertext, prg: &mut Prg) {
+    let e = &fixed.evaluator;
+    assert!(e.rotate(c, 1).is_ok() && e.conjugate(c).is_ok() && e.add(c, c).is_ok());
+    let _ = e.multiply(c, c).and_then(|c| e.rescale(&c));
+    let _ = e.multiply_rescale(c, c);
+    let (zero, mask) = (fixed.public.zero(c.level(), prg), RingMask::uniform(&fixed.params, c.level(), prg));
+    let masked = zero.and_then(|zero| c.clone().mask(zero, mask?));
+    assert!(masked.is_ok());
 }

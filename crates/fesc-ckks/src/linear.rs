@@ -65,7 +65,7 @@ impl Transform {
     /// zero, and diagonals of the same index add up. `n1` is the number of baby steps, [`baby_steps`] chooses it if none is given.
     ///
     /// # Errors
-    /// As [`Encoder::encode`] for the values of any diagonal.
+    /// A level or scale that does not exist; as [`Encoder::encode`] for the values of any diagonal.
     pub fn prepare(
         params: &Params,
         diagonals: &[(i64, Vec<Complex64>)],
@@ -73,6 +73,7 @@ impl Transform {
         scale: f64,
         n1: Option<NonZeroUsize>,
     ) -> Result<Self> {
+        params.check_scale(level, scale)?;
         let slots = params.slots();
         let mut sums: BTreeMap<i64, Vec<Complex64>> = BTreeMap::new();
         for (index, values) in diagonals {
@@ -144,6 +145,7 @@ impl Transform {
     /// As [`Transform::apply`]; [`CkksError::NoLevel`] at level 0.
     pub fn apply_rescale(&self, evaluator: &Evaluator, c: &Ciphertext) -> Result<Ciphertext> {
         let operation = "a rescaled linear map";
+        self.params.check_same(evaluator.params())?;
         let (level, scale) = evaluator.rescaled(operation, self.level, c.scale * self.scale)?;
         let division = evaluator.tables().by_both(self.level).ok_or(CkksError::NoLevel { operation })?;
         let [first, second] = self.sums(evaluator, c)?;
@@ -212,7 +214,7 @@ impl Transform {
                     None => pair.copy_from_slice(own),
                     Some(job) => {
                         let (u0, u1) = pair.split_at_mut(n);
-                        job.dot(j, parts, 0, [&mut *u0, u1], false);
+                        job.at(j, parts.len()).dot(parts, 0, [&mut *u0, u1], false);
                         if let Some(table) = job.order.filter(|_| data) {
                             table.apply(&own[..n], image);
                             prime.add_assign(u0, image);
@@ -242,7 +244,7 @@ impl Transform {
         let start = |_: &[usize]| params.pool().take(n);
         each_prime(params, &source, &primes, rows, 0, start, |image, _, j, (place, row), parts| {
             for [x, y] in row {
-                job.dot(j, parts, 0, [&mut *x, y], true);
+                job.at(j, parts.len()).dot(parts, 0, [&mut *x, y], true);
                 if let Some(table) = job.order {
                     table.apply(w0.limb(place), image);
                     params.prime(j).add_assign(x, image);

@@ -15,7 +15,8 @@
 //! ```
 //!
 //! the client's whole view is within `n B / 2^(width + 1) <= 2^-41` of one that does not depend on the phase (review, section F).
-//! That `B` and `n` are right is the caller's duty; nothing here can measure them.
+//! That `B` and `n` are right is the caller's duty; nothing here can measure them. A `B` below six deviations of the fresh zero's own noise is
+//! refused.
 //!
 //! A fresh zero is consumed by its use and cannot be copied:
 //!
@@ -39,7 +40,7 @@ use zeroize::Zeroize;
 
 use crate::poly::Poly;
 use crate::residue;
-use crate::{Ciphertext, CkksError, Params, Plaintext, Result};
+use crate::{Ciphertext, CkksError, Params, Plaintext, Result, noise};
 
 /// Bits of statistical security over all masked coefficients of an inference.
 pub const STATISTICAL_BITS: u32 = 40;
@@ -68,6 +69,8 @@ pub struct RingMask {
     poly: Poly,
     /// The integers, if the mask is bounded.
     integers: Option<Vec<i128>>,
+    /// Bits of the phase that a bounded mask is for.
+    phase_bits: u32,
 }
 
 /// The server's part of a masked value: it and the client's decryption add up to the phase.
@@ -98,7 +101,7 @@ impl RingMask {
             // Uniform values are uniform coefficients.
             sample::uniform_mod(prg, params.modulus(i), poly.limb_mut(i));
         }
-        Ok(Self { params: params.clone(), level, poly, integers: None })
+        Ok(Self { params: params.clone(), level, poly, integers: None, phase_bits: u32::MAX })
     }
 
     /// Uniform integers in `[-2^width, 2^width)`, `width` by [`mask_width`].
@@ -115,7 +118,9 @@ impl RingMask {
         if log_q <= f64::from(width + 1) + 2f64.powi(-30) {
             return Err(CkksError::MaskWraps { width, phase_bits, need: width + 2, level, log_q });
         }
-        Ok(Self::with_width(params, level, width, prg))
+        let mut mask = Self::with_width(params, level, width, prg);
+        mask.phase_bits = phase_bits;
+        Ok(mask)
     }
 
     /// Without the checks; the level exists and `width` is at most [`MAX_WIDTH`].
@@ -125,7 +130,7 @@ impl RingMask {
         let integers: Vec<i128> = (0..params.degree()).map(draw).collect();
         let mut poly = Poly::owned(params, level + 1);
         residue::lift_wide(params, &integers, |i| i, &mut poly);
-        Self { params: params.clone(), level, poly, integers: Some(integers) }
+        Self { params: params.clone(), level, poly, integers: Some(integers), phase_bits: u32::MAX }
     }
 
     /// The other part of the mask.
@@ -162,7 +167,8 @@ impl Ciphertext {
     /// Re-randomises and masks. The only way to a form that can be written to the wire.
     ///
     /// # Errors
-    /// [`CkksError::LevelMismatch`] or [`CkksError::ParamsMismatch`] if the three do not belong together.
+    /// [`CkksError::LevelMismatch`] or [`CkksError::ParamsMismatch`] if the three do not belong together, [`CkksError::MaskNarrow`] for a
+    /// mask that does not even cover noise.
     pub fn mask(mut self, zero: FreshZero, mask: RingMask) -> Result<(Masked<Ciphertext>, Share)> {
         for (params, level) in [(&zero.params, zero.level), (&mask.params, mask.level)] {
             self.params.check_same(params)?;
@@ -171,6 +177,10 @@ impl Ciphertext {
             }
         }
         let params = &self.params;
+        let need = (6.0 * noise::fresh_public(params).sqrt()).log2().ceil() as u32;
+        if mask.phase_bits < need {
+            return Err(CkksError::MaskNarrow { phase_bits: mask.phase_bits, need });
+        }
         Poly::for_each_limb_of_two(&mut self.c0, &mut self.c1, |i, c0, c1| {
             params.prime(i).add_assign(c0, zero.c0.limb(i));
             params.prime(i).add_assign(c0, mask.poly.limb(i));

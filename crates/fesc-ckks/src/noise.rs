@@ -5,7 +5,7 @@
 //!
 //! | operation | variance of a coefficient |
 //! |---|---|
-//! | encryption by the secret key, by a public key | `sigma^2`, `sigma^2 (1 + 4N/3)` |
+//! | encryption by the secret key, by a public key | `sigma^2`, `sigma^2 (1 + 4N/3) / P^2 + R` |
 //! | sum | `V_a + V_b` |
 //! | product by a plaintext `m` | `V \|m\|^2` |
 //! | product, not relinearised | `V_a \|m_b\|^2 + V_b \|m_a\|^2 + N V_a V_b` |
@@ -28,9 +28,9 @@ pub fn fresh_secret() -> f64 {
     SIGMA * SIGMA
 }
 
-/// Variance after encryption by a public key.
+/// Variance after encryption by a public key, and what a fresh zero adds.
 pub fn fresh_public(params: &Params) -> f64 {
-    SIGMA * SIGMA * (1.0 + 4.0 * params.degree() as f64 / 3.0)
+    SIGMA * SIGMA * (1.0 + 4.0 * params.degree() as f64 / 3.0) * (-2.0 * params.log_p()).exp2() + rounding(params)
 }
 
 /// Variance `R` of rounding both parts of a ciphertext.

@@ -113,7 +113,7 @@ impl Params {
             }
         }
         let log_scale = literal.log_scale;
-        if log_scale == 0 || f64::from(log_scale) >= log(&data) {
+        if log_scale == 0 || log_scale > 1000 || f64::from(log_scale) >= log(&data) {
             return Err(CkksError::DefaultScale { log_scale, log_q: log(&data) });
         }
         let ntts = data.iter().chain(&special).map(|&p| Ok(Ntt::new(Modulus::new(p)?, degree)?));

@@ -44,7 +44,7 @@ impl Label {
 
 /// A fresh seed.
 pub(crate) fn fresh(prg: &mut Prg) -> Seed {
-    prg.next_u128().to_le_bytes()
+    prg.public_bytes()
 }
 
 /// The stream of an object.
@@ -62,7 +62,7 @@ pub(crate) fn stream(params: &Params, label: Label, seed: Seed) -> Prg {
 
 /// The seeds of the next polynomial's limbs.
 pub(crate) fn limb_seeds(stream: &mut Prg, limbs: usize) -> Vec<Seed> {
-    (0..limbs).map(|_| fresh(stream)).collect()
+    (0..limbs).map(|_| stream.next_u128().to_le_bytes()).collect()
 }
 
 /// A limb that is uniform modulo prime `i`, from its seed.

@@ -36,7 +36,7 @@ mod tables;
 use fesc_ring::automorphism::Table;
 use fesc_ring::cpu;
 use fesc_ring::modulus::Shoup;
-use fesc_ring::rns::Mode;
+use fesc_ring::rns::{Mode, Packed, Prime};
 use rayon::prelude::*;
 
 pub(crate) use group::each_prime;
@@ -46,7 +46,7 @@ pub(crate) use tables::{Division, Tables};
 
 use crate::Params;
 use crate::poly::Poly;
-use crate::server::SwitchingKey;
+use crate::server::{Half, SwitchingKey};
 
 /// Coefficients of a sum with a key that are finished before the next ones: two sums of them stay in the first-level cache.
 const PART: usize = 2048;
@@ -111,11 +111,10 @@ pub(crate) struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Both sums of products with the key's limb of prime `j`: the part from `from` on, as long as the outputs.
-    pub(crate) fn dot(&self, j: usize, digits: &[&[u64]], from: usize, out: [&mut [u64]; 2], add: bool) {
-        let [b, a] = [false, true].map(|second| self.key.half(j, second, digits.len()));
-        let mode = Mode { add, order: self.order, from };
-        self.key.params().prime(j).dot2_packed_with(cpu::path(), mode, digits, [&b, &a], out);
+    /// The key's limbs of prime `j`, for so many digits.
+    pub(crate) fn at(&self, j: usize, digits: usize) -> KeyLimbs<'_> {
+        let halves = [Half::B, Half::A].map(|half| self.key.limbs(j, half, digits));
+        KeyLimbs { prime: self.key.params().prime(j), halves, order: self.order }
     }
 
     /// Where the part from `from` on of the image of `poly` goes.
@@ -124,6 +123,21 @@ impl Job<'_> {
             Some(table) => table.part(from, poly, out),
             None => out.copy_from_slice(&poly[from..from + out.len()]),
         }
+    }
+}
+
+/// One prime's part of a key.
+pub(crate) struct KeyLimbs<'a> {
+    prime: &'a Prime,
+    halves: [Vec<Packed<'a>>; 2],
+    order: Option<&'a Table>,
+}
+
+impl KeyLimbs<'_> {
+    /// Both sums of products with the digits: the part from `from` on, as long as the outputs.
+    pub(crate) fn dot(&self, digits: &[&[u64]], from: usize, out: [&mut [u64]; 2], add: bool) {
+        let mode = Mode { add, order: self.order, from };
+        self.prime.dot2_packed_with(cpu::path(), mode, digits, self.halves.each_ref().map(Vec::as_slice), out);
     }
 }
 
@@ -144,6 +158,9 @@ pub struct SwitchCost {
 
 impl SwitchCost {
     /// Of a key switch at `level` that divides by `P`, or by `P q_level`.
+    ///
+    /// # Panics
+    /// If there is no such level.
     pub fn new(params: &Params, level: usize, rescale: bool) -> Self {
         let (digits, specials) = (params.digits(level), params.specials());
         let primes = level + 1 + specials;
@@ -193,11 +210,12 @@ impl Division {
                 rests.chunks_exact_mut(*group * n).map(|half| &mut half[i * n..(i + 1) * n]).collect();
             halves.iter_mut().for_each(|half| params.ntt(j).forward(half));
             for ((job, outs), rests) in jobs.iter().zip(row).zip(halves.chunks_exact(2)) {
+                let key = job.at(j, parts.len());
                 let [out0, out1] = outs.map(|out| out.chunks_mut(PART));
                 for (part, (out0, out1)) in out0.zip(out1).enumerate() {
                     let (from, len) = (part * PART, out0.len());
                     let (first, second) = (&mut first[..len], &mut second[..len]);
-                    job.dot(j, parts, from, [&mut *first, &mut *second], false);
+                    key.dot(parts, from, [&mut *first, &mut *second], false);
                     if let Own::Image(poly) = job.own {
                         job.image(poly.limb(j), from, out0);
                     }
@@ -239,7 +257,7 @@ impl Division {
                         x.copy_from_slice(own0);
                         y.copy_from_slice(own1);
                     }
-                    job.dot(j, parts, 0, [&mut *x, &mut *y], own.is_some());
+                    job.at(j, parts.len()).dot(parts, 0, [&mut *x, &mut *y], own.is_some());
                     for limb in [x, y] {
                         self.take_remainder(params, i, limb);
                     }

@@ -16,19 +16,19 @@
 //! | 72 | | polynomials | b | b of every digit | c0 | c0, c1 |
 //!
 //! A polynomial is its limbs in order, transformed; a limb is `N` residues of as many bits as its prime has, packed without gaps
-//! (`fesc_ring::Ring`). `N` is a multiple of 8, so a limb ends on a byte. Public keys, uploads and masked ciphertexts have one limb
-//! per data prime of the level, switching keys one per prime of the set.
+//! (`fesc_ring::Ring`). `N` is a multiple of 8, so a limb ends on a byte. Keys have one limb per prime of the set, uploads and masked ciphertexts one per
+//! data prime of the level.
 //!
 //! Whoever reads knows the parameters and the kind it expects. Everything is checked: magic, version, kind, digest, level, Galois element, scale, fields that
 //! must be zero, exact length, every residue below its prime. The length is checked against the header before a body is allocated,
 //! so memory is at most 3.2 times (64 bits for 20) what was received, besides what seeds expand to. A [`Ciphertext`] has no form here.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use crate::params::short;
 use crate::poly::Poly;
 use crate::seed::Seed;
-use crate::server::{KeyPurpose, PublicKey, SeededKey};
+use crate::server::{EvaluationKeys, Half, KeyPurpose, PublicKey, SeededKey, SwitchingKey};
 use crate::{Ciphertext, CkksError, Masked, Params, Result, Upload, WireError};
 
 /// Bytes of the header.
@@ -114,6 +114,13 @@ impl Header {
         Ok((header, body))
     }
 
+    fn purpose(&self) -> KeyPurpose {
+        match self.element {
+            0 => KeyPurpose::Relinearisation,
+            g => KeyPurpose::Galois(g),
+        }
+    }
+
     fn check(&self, params: &Params, kind: Kind) -> std::result::Result<(), WireError> {
         let order = 2 * params.degree() as u32;
         let galois = self.element % 2 == 1 && self.element > 1 && self.element < order;
@@ -153,7 +160,7 @@ fn body_bytes(params: &Params, polys: usize, limbs: usize) -> usize {
 
 /// Bytes of a public key.
 pub fn public_key_bytes(params: &Params) -> usize {
-    HEADER_BYTES + body_bytes(params, 1, params.levels() + 1)
+    HEADER_BYTES + body_bytes(params, 1, params.primes())
 }
 
 /// Bytes of a key-switching key.
@@ -184,6 +191,17 @@ fn write_polys<'a>(params: &Params, polys: impl IntoIterator<Item = &'a Poly>, o
     Ok(())
 }
 
+/// Unpacks a limb of prime `i`; the error is the prime that a residue is not below.
+fn read_limb(params: &Params, i: usize, bytes: &[u8], limb: &mut [u64]) -> std::result::Result<(), u64> {
+    let prime = params.modulus(i).value();
+    // The length is exact and fills whole bytes, so unpacking cannot refuse.
+    let unpacked = params.packing(i).unpack_into(bytes, limb).is_ok();
+    if !unpacked || limb.iter().fold(false, |bad, &x| bad | (x >= prime)) {
+        return Err(prime);
+    }
+    Ok(())
+}
+
 /// Reads `polys` polynomials over the first `limbs` primes from a body of exactly that length.
 fn read_polys(
     params: &Params,
@@ -201,13 +219,9 @@ fn read_polys(
     for at in 0..polys {
         let mut poly = make();
         for i in 0..limbs {
-            let (prime, limb) = (params.modulus(i).value(), poly.limb_mut(i));
             let bytes = body.split_off(..params.limb_bytes(i)).ok_or_else(|| wrong_length.clone())?;
-            // The length is exact and fills whole bytes, so unpacking cannot refuse.
-            let unpacked = params.packing(i).unpack_into(bytes, limb).is_ok();
-            if !unpacked || limb.iter().fold(false, |bad, &x| bad | (x >= prime)) {
-                return Err(WireError::Residue { limb: at * limbs + i, prime });
-            }
+            read_limb(params, i, bytes, poly.limb_mut(i))
+                .map_err(|prime| WireError::Residue { limb: at * limbs + i, prime })?;
         }
         out.push(poly);
     }
@@ -253,9 +267,9 @@ impl PublicKey {
     /// # Errors
     /// [`CkksError::Wire`] with the field that is wrong.
     pub fn read(params: &Params, bytes: &[u8]) -> Result<Self> {
-        let (header, b) = read(params, Kind::PublicKey, bytes, |h| (1, h.level + 1), Poly::owned)?;
+        let (header, b) = read(params, Kind::PublicKey, bytes, |_| (1, params.primes()), Poly::owned)?;
         let [b] = exactly(Kind::PublicKey, b)?;
-        Ok(Self::new(params, header.seed, b))
+        Self::new(params, header.seed, b)
     }
 }
 
@@ -281,11 +295,39 @@ impl SeededKey {
     pub fn read(params: &Params, bytes: &[u8]) -> Result<Self> {
         let shape = |h: &Header| (params.digits(h.level), params.primes());
         let (header, b) = read(params, Kind::SwitchingKey, bytes, shape, Poly::owned)?;
-        let purpose = match header.element {
-            0 => KeyPurpose::Relinearisation,
-            g => KeyPurpose::Galois(g),
-        };
-        Ok(Self { params: params.clone(), purpose, seed: header.seed, b })
+        Ok(Self { params: params.clone(), purpose: header.purpose(), seed: header.seed, b })
+    }
+}
+
+impl EvaluationKeys {
+    /// Takes a key from a stream, limb by limb: besides the key itself one limb is in memory. The header is checked, and that the key is in the plan,
+    /// before anything is allocated.
+    ///
+    /// # Errors
+    /// [`CkksError::Wire`] with the field that is wrong or the stream's error, [`CkksError::UnplannedKey`].
+    pub fn receive(&mut self, input: &mut impl Read) -> Result<KeyPurpose> {
+        let kind = Kind::SwitchingKey;
+        let wrong = |cause: WireError| CkksError::Wire { what: kind.name(), cause };
+        let broken = |e: io::Error| wrong(WireError::Stream { kind: e.kind() });
+        let params = self.params().clone();
+        let mut head = [0; HEADER_BYTES];
+        input.read_exact(&mut head).map_err(broken)?;
+        let (header, _) = Header::decode(&params, kind, &head).map_err(wrong)?;
+        let purpose = header.purpose();
+        self.check_planned(purpose)?;
+        let mut key = SwitchingKey::room(&params, purpose);
+        let mut limb = params.pool().take(params.degree());
+        for d in 0..params.digits(params.levels()) {
+            for i in 0..params.primes() {
+                let place = key.limb_mut(d, Half::B, i);
+                input.read_exact(place).map_err(broken)?;
+                read_limb(&params, i, place, &mut limb)
+                    .map_err(|prime| wrong(WireError::Residue { limb: d * params.primes() + i, prime }))?;
+            }
+        }
+        key.expand(header.seed);
+        self.add(key);
+        Ok(purpose)
     }
 }
 

@@ -24,8 +24,8 @@ fn objects() -> Vec<(&'static str, Vec<u8>)> {
     let mut prg = Prg::from_seed([7; 16]);
     let secret = SecretKey::generate(&params, &mut prg);
     let generator = KeyGenerator::new(&secret);
-    let public = generator.public_key(&mut prg);
-    let message = Encoder::new(&params).encode_real(&[1.0, -2.0, 3.5], 1, params.scale()).unwrap();
+    let public = generator.public_key(&mut prg).unwrap();
+    let message = Encoder::new(&params).encode_real(&[0.5, -0.25, 0.75], 2, params.scale()).unwrap();
     let low = Encoder::new(&params).encode_real(&[0.25], 0, params.scale()).unwrap();
     let mut out = Vec::new();
     let mut keep = |name, write: &dyn Fn(&mut Vec<u8>)| {
@@ -43,8 +43,9 @@ fn objects() -> Vec<(&'static str, Vec<u8>)> {
         let upload = SecretEncryptor::new(&secret).encrypt(plain, &mut prg).unwrap();
         keep(name, &|o| upload.write(o).unwrap());
     }
-    let zero = public.zero(1, &mut prg).unwrap();
-    let mask = RingMask::bounded(&params, 1, 10, 1 << 8, &mut prg).unwrap();
+    // 62 bits hold a mask of 40 over the phases of no real message: of one coefficient, and a uniform one is as good here.
+    let zero = public.zero(2, &mut prg).unwrap();
+    let mask = RingMask::uniform(&params, 2, &mut prg).unwrap();
     let (masked, _share) = public.encrypt(&message, &mut prg).unwrap().mask(zero, mask).unwrap();
     keep("masked", &|o| masked.write(o).unwrap());
     out

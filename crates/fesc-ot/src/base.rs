@@ -62,8 +62,7 @@ pub(crate) fn send(ch: &mut Channel, kind: u8, prg: &mut Prg) -> Result<(Session
     let mut a = scalar(prg);
     let big_a = RISTRETTO_BASEPOINT_TABLE * &a;
     let a_bytes = big_a.compress().to_bytes();
-    let mut nonce = [0u8; NONCE_BYTES];
-    prg.fill_bytes(&mut nonce);
+    let nonce: [u8; NONCE_BYTES] = prg.public_bytes();
     ch.send(TAG_BASE_A, [&a_bytes[..], &nonce].concat())?;
     let answer = ch.recv(TAG_BASE_B, SECOND)?;
     let (points, their_nonce) = answer.split_at(COUNT * POINT);
@@ -111,8 +110,7 @@ pub(crate) fn receive(
         encoded.push(bytes);
         secrets.push(b);
     }
-    let mut nonce = [0u8; NONCE_BYTES];
-    prg.fill_bytes(&mut nonce);
+    let nonce: [u8; NONCE_BYTES] = prg.public_bytes();
     answer.extend_from_slice(&nonce);
     ch.send(TAG_BASE_B, answer)?;
     let session = Session::new(kind, their_nonce, &nonce, &a_bytes);

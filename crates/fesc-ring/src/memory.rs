@@ -15,6 +15,7 @@ pub fn give_back() {
 }
 
 #[cfg(all(test, target_os = "linux", target_env = "gnu"))]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -5,7 +5,8 @@
 //! per `take` and per release.
 //!
 //! **A taken buffer holds whatever its last user left.** Nothing secret goes into a pool, or it is wiped before release.
-//! What a pool holds never shrinks by itself: [`Pool::clear`] frees it.
+//! A pool keeps at most [`MOST_IDLE`] words: when more are released, those of other lengths are freed first. A computation that goes down the levels has a length
+//! for each of them, and leaves all but the last behind. [`Pool::clear`] frees everything.
 
 use crate::aligned::Aligned;
 use std::collections::HashMap;
@@ -13,8 +14,12 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-#[derive(Default)]
+/// Words that wait in a pool, at most: 1 GiB.
+pub const MOST_IDLE: usize = 1 << 27;
+
 struct Shelves {
+    /// Words that may wait.
+    most_idle: usize,
     free: Mutex<HashMap<usize, Vec<Aligned<u64>>>>,
     /// Buffers ever allocated.
     made: AtomicUsize,
@@ -28,15 +33,25 @@ impl Shelves {
 }
 
 /// A handle of a pool; clones share it.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Pool {
     shelves: Arc<Shelves>,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Pool {
     /// An empty pool.
     pub fn new() -> Self {
-        Self::default()
+        Self::with_limit(MOST_IDLE)
+    }
+
+    fn with_limit(most_idle: usize) -> Self {
+        Self { shelves: Arc::new(Shelves { most_idle, free: Mutex::default(), made: AtomicUsize::new(0) }) }
     }
 
     /// A buffer of `words` words with arbitrary contents (zeros when it is new).
@@ -97,9 +112,26 @@ impl Pooled {
 impl Drop for Pooled {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
-        if !buffer.is_empty() {
-            self.home.shelves.free().entry(buffer.len()).or_default().push(buffer);
+        if buffer.is_empty() {
+            return;
         }
+        let words = buffer.len();
+        let (mut free, most) = (self.home.shelves.free(), self.home.shelves.most_idle);
+        let idle: usize = free.iter().map(|(words, list)| words * list.len()).sum();
+        let mut gone = HashMap::new();
+        if idle + words > most {
+            let kept = free.remove(&words);
+            gone = std::mem::take(&mut *free);
+            free.extend(kept.map(|list| (words, list)));
+        }
+        let list = free.entry(words).or_default();
+        // A buffer that has no room even so is freed itself.
+        if (list.len() + 1) * words <= most {
+            list.push(buffer);
+        }
+        // The memory goes back after the lock is released.
+        drop(free);
+        drop(gone);
     }
 }
 
@@ -159,6 +191,20 @@ mod tests {
         assert_eq!(pool.idle_words(), 0);
         drop(pool.take(0));
         assert_eq!(pool.idle_words(), 0);
+    }
+
+    #[test]
+    fn a_pool_keeps_the_lengths_in_use_and_not_all_that_ever_were() {
+        let pool = Pool::with_limit(1000);
+        let many: Vec<Pooled> = (0..5).map(|_| pool.take(100)).collect();
+        let others: Vec<Pooled> = (0..6).map(|_| pool.take(110)).collect();
+        drop(many);
+        assert_eq!(pool.idle_words(), 500);
+        drop(others);
+        assert_eq!(pool.idle_words(), 660, "those of the other length went");
+        let many: Vec<Pooled> = (0..20).map(|_| pool.take(110)).collect();
+        drop(many);
+        assert_eq!((pool.idle_words(), pool.made()), (990, 5 + 6 + 14));
     }
 
     #[test]

@@ -41,6 +41,16 @@ impl Prg {
         child
     }
 
+    /// Bytes that will be published: a nonce, or the seed of a public polynomial.
+    ///
+    /// They come from a generator of their own, made for them and dropped. A block of this stream itself would be `AES_seed` of a known counter: whoever
+    /// collects such blocks of many generators tests a guess for all of their seeds at once, and a seed found is every secret drawn from it.
+    pub fn public_bytes<const K: usize>(&mut self) -> [u8; K] {
+        let mut bytes = [0; K];
+        self.fork().fill_bytes(&mut bytes);
+        bytes
+    }
+
     fn stream(&mut self, out: &mut [u64]) {
         self.aes.ctr(self.counter, bytemuck::cast_slice_mut(out));
         self.counter = self.counter.wrapping_add(out.len() as u128 / 2);
@@ -133,6 +143,23 @@ mod tests {
             cipher.encrypt_block(&mut block);
             assert_eq!(prg.next_u128(), u128::from_le_bytes(block.into()), "counter {counter}");
         }
+    }
+
+    /// What is published is no block of the stream that secrets come from.
+    #[test]
+    fn public_bytes_are_not_of_this_stream() {
+        let seed = [7; 16];
+        let mut stream = Prg::from_seed(seed);
+        let own: Vec<u128> = (0..8).map(|_| stream.next_u128()).collect();
+        let mut prg = Prg::from_seed(seed);
+        let (first, second): ([u8; 16], [u8; 16]) = (prg.public_bytes(), prg.public_bytes());
+        assert!(
+            first != second
+                && !own.contains(&u128::from_le_bytes(first))
+                && !own.contains(&u128::from_le_bytes(second))
+        );
+        // The child's seed is a block of this stream, and its first block is what is published.
+        assert_eq!(u128::from_le_bytes(first), Prg::from_seed(own[0].to_le_bytes()).next_u128());
     }
 
     #[test]

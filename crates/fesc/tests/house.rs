@@ -163,6 +163,24 @@ fn insecure_forms_exist_only_in_tests() {
     }
 }
 
+/// Secret keys of CKKS are made and used by clients: by files that say so, by measurements, and by tests.
+#[test]
+fn server_code_never_names_the_clients_half_of_ckks() {
+    let (inside, outside) = ("crate::client", ["fesc_ckks::", "client"].concat());
+    let mut clients = 0;
+    for (path, text) in sources().iter().filter(|(p, _)| p.extension().is_some_and(|e| e == "rs")) {
+        let place = path.strip_prefix(root()).unwrap().display().to_string();
+        let its_own = place.starts_with("crates/fesc-ckks/src/") && text.contains(inside);
+        if !its_own && !text.contains(&outside) {
+            continue;
+        }
+        let allowed = ["client", "tests", "bench", "fixture.rs", "fuzzing.rs", "fesc-ckks/src/lib.rs"];
+        assert!(allowed.iter().any(|a| place.contains(a)), "{place} reaches for a client's secret key");
+        clients += 1;
+    }
+    assert!(clients > 0, "the client's half is no longer where this test looks for it");
+}
+
 #[test]
 fn nothing_names_one_machine_or_a_private_registry() {
     // Put together here so that this file does not find itself.

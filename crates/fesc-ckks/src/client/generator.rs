@@ -24,12 +24,15 @@ impl<'a> KeyGenerator<'a> {
         Self { secret }
     }
 
-    /// The public key: an encryption of zero over all data primes.
-    pub fn public_key(&self, prg: &mut Prg) -> PublicKey {
+    /// The public key: an encryption of zero over all primes.
+    ///
+    /// # Errors
+    /// None for a checked set.
+    pub fn public_key(&self, prg: &mut Prg) -> Result<PublicKey> {
         let params = &self.secret.params;
         let seed = seed::fresh(prg);
         let error = Small::gaussian(params, prg);
-        let mut b = Poly::owned(params, params.levels() + 1);
+        let mut b = Poly::owned(params, params.primes());
         let seeds = seed::limb_seeds(&mut seed::stream(params, Label::Public, seed), b.len());
         b.for_each_limb(|i, limb| mask_limb(self.secret, i, seeds[i], &error, limb));
         PublicKey::new(params, seed, b)

@@ -171,8 +171,26 @@ fn values_that_cannot_be_encoded_are_refused_with_the_numbers() {
     assert!(encoder.encode_slots_to_integers(&[one], scale, &mut out).is_err());
     let mut out = [0; 16];
     assert!(encoder.encode_slots_to_integers(&[one; 8], 2f64.powi(62), &mut out).is_err());
+    for bad in [f64::NAN, f64::INFINITY, -1.0, 0.0, 0.5] {
+        let e = encoder.encode_slots_to_integers(&[one], bad, &mut out);
+        assert!(matches!(e, Err(CkksError::Scale { .. })), "{bad}");
+    }
     let other = Encoder::new(&tiny(4, 1)).encode(&[one], 0, scale).unwrap();
     assert!(matches!(encoder.decode(&other), Err(CkksError::ParamsMismatch { .. })));
+}
+
+/// A phase that no message has, as a uniform mask or another key leave it: above what `f64` holds.
+#[test]
+fn numbers_above_every_message_are_an_error_and_not_infinite() {
+    let params = tiny(4, 27);
+    let encoder = Encoder::new(&params);
+    let mut poly = crate::poly::Poly::zero(&params, 28);
+    let mut prg = fesc_ring::Prg::from_seed([9; 16]);
+    for i in 0..28 {
+        fesc_ring::sample::uniform_mod(&mut prg, params.modulus(i), poly.limb_mut(i));
+    }
+    let full = Plaintext::new(&params, 27, params.scale(), poly).unwrap();
+    assert_eq!(encoder.decode(&full), Err(CkksError::NoMessage { level: 27 }));
 }
 
 #[test]

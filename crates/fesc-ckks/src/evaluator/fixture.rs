@@ -31,7 +31,7 @@ impl Pair {
         let mut prg = Prg::from_seed([seed; 16]);
         let secret = SecretKey::generate(&params, &mut prg);
         let plan = EvaluationKeyPlan { rotations: rotations.to_vec(), conjugation: true, relinearisation: true };
-        let mut keys = EvaluationKeys::new(&params);
+        let mut keys = EvaluationKeys::new(&params, &plan);
         for key in KeyGenerator::new(&secret).keys(&plan, &mut prg) {
             keys.insert(key.unwrap()).unwrap();
         }

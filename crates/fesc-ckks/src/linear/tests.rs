@@ -86,6 +86,15 @@ fn wrong_levels_scales_and_values_are_refused() {
     let long = vec![(1, vec![Complex64::ZERO; 9])];
     let error = Transform::prepare(&pair.params, &long, 1, 2.0, None).err();
     assert_eq!(error, Some(CkksError::TooMany { what: "slots", got: 9, max: 8 }));
+    // An evaluator of another set, with fewer primes than the map has levels; and levels or scales that nothing else would check.
+    let other = Pair::new(4, 0, 1, &[]);
+    let high = Transform::prepare(&pair.params, &[(0, one.clone())], 2, 2.0, None).unwrap();
+    let (_, top) = pair.fresh(2);
+    for result in [high.apply(&other.evaluator, &top), high.apply_rescale(&other.evaluator, &top)] {
+        assert!(matches!(result, Err(CkksError::ParamsMismatch { .. })));
+    }
+    assert!(matches!(Transform::prepare(&pair.params, &[], 99, 2.0, None), Err(CkksError::Level { level: 99, .. })));
+    assert!(matches!(Transform::prepare(&pair.params, &[], 1, f64::NAN, None), Err(CkksError::Scale { .. })));
     let infinite = vec![(1, vec![Complex64::new(f64::NAN, 0.0)])];
     assert!(matches!(Transform::prepare(&pair.params, &infinite, 1, 2.0, None), Err(CkksError::NotFinite { .. })));
 }

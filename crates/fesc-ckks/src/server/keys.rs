@@ -11,7 +11,8 @@
 //! of 40-bit primes has 0.63 of the bytes of words. For a rotation by `k` slots `s' = s(X^g)`, `g = 5^k mod 2N`; for conjugation `g = 2N - 1`; for
 //! relinearisation `s' = s^2`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use fesc_ring::Prg;
 use fesc_ring::aligned::Aligned;
@@ -19,7 +20,6 @@ use fesc_ring::rns::Packed;
 
 use crate::poly::Poly;
 use crate::seed::{self, Seed};
-use crate::switch::each;
 use crate::{CkksError, Params, Result, wire};
 
 /// What a key-switching key is for.
@@ -103,13 +103,9 @@ impl SeededKey {
     /// The form that is computed with.
     pub fn expand(self) -> SwitchingKey {
         let Self { params, purpose, seed, b } = self;
-        let mut key = SwitchingKey::room(&params, purpose, b.len());
-        let mut stream: Prg = seed::stream(&params, seed::Label::Key(purpose), seed);
-        let mut a = Poly::scratch(&params, params.primes());
-        for (d, b) in b.iter().enumerate() {
-            seed::uniform(&params, &mut stream, &mut a);
-            key.set(d, [b, &a]);
-        }
+        let mut key = SwitchingKey::room(&params, purpose);
+        b.iter().enumerate().for_each(|(d, b)| key.set(d, Half::B, b));
+        key.expand(seed);
         key
     }
 }
@@ -125,12 +121,22 @@ pub struct SwitchingKey {
     starts: Vec<usize>,
 }
 
+/// Which half of a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Half {
+    /// `b`.
+    B,
+    /// `a`.
+    A,
+}
+
 /// Bytes after the last limb, which kernels may read and do not use.
 const SLACK: usize = 64;
 
 impl SwitchingKey {
     /// A key of zeros.
-    fn room(params: &Params, purpose: KeyPurpose, digits: usize) -> Self {
+    pub(crate) fn room(params: &Params, purpose: KeyPurpose) -> Self {
+        let digits = params.digits(params.levels());
         let mut starts = Vec::with_capacity(params.primes());
         let mut end = 0;
         for j in 0..params.primes() {
@@ -140,24 +146,36 @@ impl SwitchingKey {
         Self { params: params.clone(), purpose, digits, bytes: Aligned::zeroed(end + SLACK), starts }
     }
 
-    /// Packs both halves of digit `d`.
-    fn set(&mut self, d: usize, halves: [&Poly; 2]) {
-        let Self { params, digits, bytes, starts, .. } = self;
-        let mut rest: &mut [u8] = bytes;
-        let mut parts = Vec::with_capacity(params.primes());
-        for j in 0..params.primes() {
-            let (part, after) = std::mem::take(&mut rest).split_at_mut(2 * *digits * params.limb_bytes(j));
-            debug_assert!(starts.get(j + 1).is_none_or(|next| next - starts[j] == part.len()));
-            parts.push(part);
-            rest = after;
+    /// Where the limb of prime `j` of one half of digit `d` is.
+    fn place(&self, d: usize, half: Half, j: usize) -> Range<usize> {
+        let size = self.params.limb_bytes(j);
+        let start = self.starts[j] + (2 * d + half as usize) * size;
+        start..start + size
+    }
+
+    /// That limb, to be written.
+    pub(crate) fn limb_mut(&mut self, d: usize, half: Half, j: usize) -> &mut [u8] {
+        let place = self.place(d, half, j);
+        &mut self.bytes[place]
+    }
+
+    /// Packs one half of digit `d`.
+    fn set(&mut self, d: usize, half: Half, poly: &Poly) {
+        for j in 0..self.params.primes() {
+            let packing = self.params.packing(j);
+            packing.pack_to(self.limb_mut(d, half, j), poly.limb(j));
         }
-        each(parts, |j, part| {
-            let size = params.limb_bytes(j);
-            // A chunk for each digit and half, `b` before `a`.
-            for (place, half) in part.chunks_exact_mut(size).skip(2 * d).zip(halves) {
-                params.packing(j).pack_to(place, half.limb(j));
-            }
-        });
+    }
+
+    /// Writes all `a`.
+    pub(crate) fn expand(&mut self, seed: Seed) {
+        let params = self.params.clone();
+        let mut stream: Prg = seed::stream(&params, seed::Label::Key(self.purpose), seed);
+        let mut a = Poly::scratch(&params, params.primes());
+        for d in 0..self.digits {
+            seed::uniform(&params, &mut stream, &mut a);
+            self.set(d, Half::A, &a);
+        }
     }
 
     /// What the key is for.
@@ -171,50 +189,65 @@ impl SwitchingKey {
     }
 
     /// Limbs of prime `j` of the first `digits` digits: of all `b`, or of all `a`.
-    pub(crate) fn half(&self, j: usize, second: bool, digits: usize) -> Vec<Packed<'_>> {
-        let size = self.params.limb_bytes(j);
-        let start = |d: usize| self.starts[j] + (2 * d + usize::from(second)) * size;
-        let limb = |d| Packed::new(self.params.prime(j), self.params.degree(), &self.bytes[start(d)..]);
+    pub(crate) fn limbs(&self, j: usize, half: Half, digits: usize) -> Vec<Packed<'_>> {
+        // What follows is longer than the slack.
+        let bytes = |d| &self.bytes[self.place(d, half, j).start..];
+        let limb = |d| Packed::new(self.params.prime(j), self.params.degree(), bytes(d));
         // All limbs have their bytes, so none is left out.
         (0..digits.min(self.digits)).flat_map(limb).collect()
     }
 
     /// The parts `b_d` and `a_d` of all digits in words.
     #[cfg(test)]
+    #[allow(clippy::unwrap_used)]
     pub(crate) fn unpacked(&self) -> Vec<[Poly; 2]> {
-        let part = |d: usize, second: bool| {
+        let part = |d: usize, half: Half| {
             let mut poly = Poly::owned(&self.params, self.params.primes());
             for j in 0..poly.len() {
-                let size = self.params.limb_bytes(j);
-                let at = self.starts[j] + (2 * d + usize::from(second)) * size;
-                self.params.packing(j).unpack_into(&self.bytes[at..at + size], poly.limb_mut(j)).unwrap();
+                self.params.packing(j).unpack_into(&self.bytes[self.place(d, half, j)], poly.limb_mut(j)).unwrap();
             }
             poly
         };
-        (0..self.digits).map(|d| [part(d, false), part(d, true)]).collect()
+        (0..self.digits).map(|d| [part(d, Half::B), part(d, Half::A)]).collect()
     }
 }
 
-/// All keys that a client has given to a server.
+/// All keys that a client has given to a server: those of a plan and no others, so that their memory is known before.
 pub struct EvaluationKeys {
     params: Params,
+    planned: BTreeSet<KeyPurpose>,
     keys: BTreeMap<KeyPurpose, SwitchingKey>,
 }
 
 impl EvaluationKeys {
-    /// No keys yet.
-    pub fn new(params: &Params) -> Self {
-        Self { params: params.clone(), keys: BTreeMap::new() }
+    /// No keys yet; those of `plan` may come.
+    pub fn new(params: &Params, plan: &EvaluationKeyPlan) -> Self {
+        let planned = plan.purposes(params).into_iter().collect();
+        Self { params: params.clone(), planned, keys: BTreeMap::new() }
     }
 
-    /// Adds a key as it arrived. A second key for the same purpose takes the place of the first.
+    /// Adds a key that was made or read. A second key for the same purpose takes the place of the first.
     ///
     /// # Errors
-    /// [`CkksError::ParamsMismatch`] if it belongs to another set.
+    /// [`CkksError::ParamsMismatch`] if it belongs to another set, [`CkksError::UnplannedKey`].
     pub fn insert(&mut self, key: SeededKey) -> Result<()> {
         self.params.check_same(&key.params)?;
-        self.keys.insert(key.purpose, key.expand());
+        self.check_planned(key.purpose)?;
+        self.add(key.expand());
         Ok(())
+    }
+
+    /// Adds a key of this set that is in the plan.
+    pub(crate) fn add(&mut self, key: SwitchingKey) {
+        self.keys.insert(key.purpose, key);
+    }
+
+    /// Refuses a key that is not in the plan.
+    pub(crate) fn check_planned(&self, purpose: KeyPurpose) -> Result<()> {
+        if self.planned.contains(&purpose) {
+            return Ok(());
+        }
+        Err(CkksError::UnplannedKey { what: self.describe(purpose) })
     }
 
     /// The parameter set.

@@ -6,6 +6,7 @@ mod public;
 pub use crate::evaluator::Evaluator;
 pub use crate::hoist::Hoisted;
 pub use crate::switch::SwitchCost;
+pub(crate) use keys::Half;
 pub use keys::{
     EvaluationKeyPlan, EvaluationKeys, KeyPurpose, SeededKey, SwitchingKey, conjugation_element, rotation_element,
 };

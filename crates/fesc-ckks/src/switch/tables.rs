@@ -66,6 +66,12 @@ impl Division {
         Ok(Self { conversion, primes, places, inverses })
     }
 
+    /// By `P`, for every level.
+    pub(crate) fn by_specials(params: &Params) -> Result<Vec<Self>> {
+        let specials = params.first_special()..params.primes();
+        (0..=params.levels()).map(|level| Self::new(params, level, None, specials.clone())).collect()
+    }
+
     /// Primes that are left.
     pub(crate) fn kept(&self) -> usize {
         self.inverses.len()
@@ -115,8 +121,8 @@ impl Tables {
         let digit = |last: usize| Conversion::new(params, last / alpha * alpha..last + 1);
         let levels = 0..=params.levels();
         Ok(Self {
-            digits: levels.clone().map(digit).collect::<Result<_>>()?,
-            by_specials: levels.map(|l| Division::new(params, l, None, specials.clone())).collect::<Result<_>>()?,
+            digits: levels.map(digit).collect::<Result<_>>()?,
+            by_specials: Division::by_specials(params)?,
             by_both: (1..=params.levels())
                 .map(|l| Division::new(params, l, Some(l), specials.clone()))
                 .collect::<Result<_>>()?,

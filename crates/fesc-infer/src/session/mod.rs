@@ -86,9 +86,7 @@ pub fn hello() -> [u8; 32] {
 
 /// 32 fresh bytes.
 fn nonce(prg: &mut Prg) -> Hex32 {
-    let mut bytes = [0; 32];
-    prg.fill_bytes(&mut bytes);
-    Hex32(bytes)
+    Hex32(prg.public_bytes())
 }
 
 /// Tells the peer that this side has a whole store, and hears the same.

@@ -36,7 +36,7 @@ pub(super) enum Purpose {
 
 /// A seed for a public polynomial.
 pub(super) fn fresh_seed(prg: &mut Prg) -> [u8; SEED_BYTES] {
-    prg.next_u128().to_le_bytes()
+    prg.public_bytes()
 }
 
 /// The stream of a seed.

@@ -46,7 +46,7 @@ impl Domain {
 pub(super) type Seed = [u8; SEED];
 
 pub(super) fn fresh_seed(prg: &mut Prg) -> Seed {
-    prg.next_u128().to_le_bytes()
+    prg.public_bytes()
 }
 
 /// The uniform row of a seed modulo one prime: a stream keyed by a hash of purpose, seed, degree and prime.

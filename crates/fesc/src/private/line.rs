@@ -12,10 +12,19 @@ use crate::cli::{ConnectArgs, LineArgs, ThirdArgs};
 use crate::exit::Refusal;
 use crate::progress::Progress;
 
+/// Bytes that may wait for a peer that does not read, of each connection: twice what an honest run has waiting at Mamba-base.
+const QUEUE_BYTES: usize = 512 << 20;
+
 /// The limits of a channel.
 pub fn config(line: &LineArgs) -> Config {
     let LineArgs { timeout, net } = *line;
-    Config { read_timeout: timeout, write_timeout: timeout, profile: net, ..Config::default() }
+    Config {
+        read_timeout: timeout,
+        write_timeout: timeout,
+        profile: net,
+        queue_bytes: QUEUE_BYTES,
+        ..Config::default()
+    }
 }
 
 fn security(pin: Option<Fingerprint>, plaintext: bool, what: &str) -> Result<ClientSecurity> {

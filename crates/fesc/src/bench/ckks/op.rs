@@ -57,7 +57,8 @@ impl CkksOp {
         match self {
             Self::EncodeCoefficients | Self::Decrypt | Self::Add | Self::MultiplyPlain => 0,
             Self::Encode | Self::EncryptSecret | Self::Decode => limbs,
-            Self::Encrypt => 3 * limbs,
+            // Of the mask and both errors over all primes, and of the division by P.
+            Self::Encrypt => 5 * (limbs + params.specials()),
             Self::DecodeBoundary => 2,
             Self::Multiply | Self::Rotate | Self::Conjugate => switch(false),
             Self::MultiplyRescale => switch(true),
@@ -95,7 +96,7 @@ mod tests {
         // 18 back, 108 of digits, 6 back and 36 of the division.
         assert_eq!(CkksOp::Rotate.transforms(&params), 168);
         assert_eq!(CkksOp::Hoisted8.transforms(&params), 168 + 7 * 42);
-        assert_eq!(CkksOp::Encrypt.transforms(&params), 54);
+        assert_eq!(CkksOp::Encrypt.transforms(&params), 105);
     }
 
     #[test]

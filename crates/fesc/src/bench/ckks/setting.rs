@@ -56,8 +56,8 @@ impl Setting {
         let low = encoder.encode(&values[0], BOUNDARY_LEVEL, scale)?;
         let secret = SecretKey::generate(params, &mut prg);
         let generator = KeyGenerator::new(&secret);
-        let public = generator.public_key(&mut prg);
-        let mut keys = EvaluationKeys::new(params);
+        let public = generator.public_key(&mut prg)?;
+        let mut keys = EvaluationKeys::new(params, plan);
         for key in generator.keys(plan, &mut prg) {
             keys.insert(key?)?;
         }
