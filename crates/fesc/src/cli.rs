@@ -80,8 +80,12 @@ pub enum Command {
     /// With --messages prints every kind of message that this program can send instead: tag, message, way (from whom to whom), phase,
     /// bytes (of the payload, as a formula), hidden, by (what masks it, or why it is public); with --json also crate and tests.
     ///
+    /// With --sets prints the named parameter sets of CKKS: set, n, levels, depth, digits, special_primes, log_qp, security_bits, precision_bits, and the
+    /// size of one key-switching key on the wire and in memory. Sizes are known before a key is made.
+    ///
     /// Examples: fesc inspect mamba2-130m-hf --json
     /// fesc inspect --messages
+    /// fesc inspect --sets
     Inspect(InspectArgs),
     /// Classify one document.
     ///
@@ -279,11 +283,14 @@ pub enum Bench {
 #[derive(Debug, Args)]
 pub struct InspectArgs {
     /// The checkpoint's directory.
-    #[arg(value_name = "DIR", required_unless_present = "messages")]
+    #[arg(value_name = "DIR", required_unless_present_any = ["messages", "sets"])]
     pub directory: Option<PathBuf>,
     /// List every kind of message, with what masks it.
     #[arg(long, conflicts_with = "directory")]
     pub messages: bool,
+    /// List the parameter sets of CKKS.
+    #[arg(long, conflicts_with_all = ["directory", "messages"])]
+    pub sets: bool,
 }
 
 /// Options of `keygen`.

@@ -72,6 +72,16 @@ fn inspect_lists_every_message() {
     assert!(fesc(&["inspect", "--messages"]).ok().contains("the answer"));
     fesc(&["inspect"]).fails(2);
     fesc(&["inspect", "somewhere", "--messages"]).fails(2);
+    fesc(&["inspect", "--sets", "--messages"]).fails(2);
+}
+
+#[test]
+fn parameter_sets_are_listed_with_the_sizes_of_their_keys() {
+    let names = ["set", "n", "levels", "log_qp", "security_bits", "precision_bits", "key_bytes", "key_memory_bytes"];
+    let listed = json(&["inspect", "--sets", "--json"], &names);
+    assert!(listed.len() > 10 && listed.iter().all(|row| row["security_bits"] == 128));
+    let scan = listed.iter().find(|row| row["set"] == "scan-2048").unwrap();
+    assert!(scan["n"] == 65536 && scan["key_bytes"].as_u64().unwrap() < scan["key_memory_bytes"].as_u64().unwrap());
 }
 
 #[test]
