@@ -123,6 +123,21 @@ pub enum InferError {
         /// Its length.
         bytes: usize,
     },
+    /// A hint is not the one that was there when the public part was opened.
+    #[error(
+        "hint {matrix} of layer {layer}, {bytes} bytes from byte {at} of the file of the model's public part, changed after it was opened; \
+         delete the file and download it again"
+    )]
+    Changed {
+        /// The layer.
+        layer: usize,
+        /// 0: in, 1: out.
+        matrix: usize,
+        /// Where it begins.
+        at: u64,
+        /// Its length.
+        bytes: u64,
+    },
     /// The thread that prepares blocks ended before the run did.
     #[error("the thread that prepares the linear layers ended early; its error came before")]
     Pads,

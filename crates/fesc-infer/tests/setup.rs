@@ -5,13 +5,17 @@ mod common;
 
 use common::*;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 
 use fesc_infer::session::SessionError;
 use fesc_infer::session::public::{Hosted, Known};
-use fesc_infer::{ClientSetup, Embedding, InferError, Result, ServerSetup};
-use fesc_model::Shape;
+use fesc_infer::{ClientSetup, Embedding, InferError, Matrix, Pad, Result, ServerSetup};
 use fesc_model::outline::Outline;
+use fesc_model::twin::{Preset, Twin};
+use fesc_model::{Model, Shape, Weights};
+use fesc_ring::Prg;
+use fesc_rlwe::Params;
+use fesc_rlwe::linear::Block;
 
 fn small() -> Shape {
     Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, groups: 1, norm_groups: 1, ..shape() }
@@ -45,6 +49,96 @@ fn the_same_master_and_weights_give_the_same_setup() {
         let (a, b) = (&first[73..], &other[73..]);
         let equal = a.chunks_exact(6).zip(b.chunks_exact(6)).filter(|(a, b)| a == b).count();
         assert_eq!(equal, 0);
+    }
+}
+
+/// One calibration, so that the outline, which is hashed too, stays; one weight, the first or the last of each kind. The thresholds of the clamp follow from the rates.
+#[test]
+fn every_single_weight_changes_the_seed_of_all_hints() {
+    type Kind = (&'static str, f32, fn(&mut Weights) -> &mut Vec<f32>);
+    let kinds: [Kind; 10] = [
+        ("table", 0.01, |w| &mut w.embedding),
+        ("in_proj", 0.01, |w| &mut w.layers[1].in_proj),
+        ("taps", 0.01, |w| &mut w.layers[1].conv),
+        ("conv_bias", 0.01, |w| &mut w.layers[1].conv_bias),
+        ("step_bias", 0.01, |w| &mut w.layers[1].dt_bias),
+        ("rates", 1e-5, |w| &mut w.layers[1].a_log),
+        ("skip", 0.01, |w| &mut w.layers[1].d),
+        ("out_proj", 0.01, |w| &mut w.layers[1].out_proj),
+        ("head's weights", 0.01, |w| &mut w.head.as_mut().unwrap().weight),
+        ("head's bias", 0.01, |w| &mut w.head.as_mut().unwrap().bias),
+    ];
+    let (model, calibration) = calibrated(Shape { layers: 2, ..small() }, 40, 1);
+    let published = |weights: Weights| {
+        let model = Model::new(model.config().clone(), weights).unwrap();
+        let twin = Twin::new(&model, &calibration, Preset::FAST).unwrap();
+        let thresholds = twin.secrets(1).unwrap().thresholds.to_vec();
+        let bytes = written(ServerSetup::new(twin, [7; 32]).unwrap().client_setup());
+        // Magic, kind of table, outline; the seed.
+        (thresholds, bytes[..41].to_vec(), bytes[41..73].to_vec())
+    };
+    let (thresholds, front, seed) = published(model.weights().clone());
+    let mut seeds = vec![seed];
+    for (name, step, values) in kinds {
+        for last in [false, true] {
+            let mut weights = model.weights().clone();
+            let values = values(&mut weights);
+            let at = if last { values.len() - 1 } else { 0 };
+            values[at] += step;
+            let (other_thresholds, other_front, seed) = published(weights);
+            assert!(other_front == front && other_thresholds == thresholds, "{name}: something else changed");
+            assert!(!seeds.contains(&seed), "{name}, value {at}");
+            seeds.push(seed);
+        }
+    }
+}
+
+/// Hashed at the opening, and again when it is read.
+#[test]
+fn a_hint_that_changes_after_the_opening_is_named() {
+    let model = twin(Shape { layers: 2, ..small() }, 40, 1);
+    let server = ServerSetup::new(&model, [7; 32]).unwrap();
+    let outline = server.outline().unwrap();
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(b"before").unwrap();
+    server.client_setup().write(&mut file).unwrap();
+    let setup = ClientSetup::open(file.try_clone().unwrap(), 6, outline).unwrap();
+    let params = Params::linear().unwrap();
+    let sizes = Matrix::ALL.map(|m| m.shape(outline.shape()).unwrap().outputs() * params.degree() * 6);
+    let read = |layer, matrix: Matrix| {
+        let block = Block::cut(&params, &matrix.shape(outline.shape()).unwrap(), 5).unwrap()[0];
+        let pad = Pad { layer, matrix, segment: 0, index: 0, block };
+        pad.prepare(&setup, &mut Prg::from_seed([1; 16])).map(drop)
+    };
+    let places = || (0..2).flat_map(|layer| Matrix::ALL.map(|matrix| (layer, matrix)));
+    let mut start = 6 + 73;
+    for damaged in places() {
+        let bytes = sizes[usize::from(damaged.1 == Matrix::OutProj)];
+        for at in [start, start + bytes - 1] {
+            let mut flip = || {
+                let mut byte = [0];
+                file.seek(SeekFrom::Start(at as u64)).unwrap();
+                file.read_exact(&mut byte).unwrap();
+                file.seek(SeekFrom::Start(at as u64)).unwrap();
+                file.write_all(&[byte[0] ^ 1]).unwrap();
+            };
+            flip();
+            for (layer, matrix) in places() {
+                match read(layer, matrix) {
+                    Ok(()) => assert_ne!((layer, matrix), damaged),
+                    Err(InferError::Changed { layer: l, at, bytes: b, .. }) => {
+                        assert_eq!(
+                            (layer, matrix, l, at, b),
+                            (damaged.0, damaged.1, layer, start as u64, bytes as u64)
+                        );
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            flip();
+            read(damaged.0, damaged.1).unwrap();
+        }
+        start += bytes;
     }
 }
 

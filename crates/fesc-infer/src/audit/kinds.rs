@@ -356,7 +356,7 @@ pub const KINDS: &[Kind] = &[
         formula: "16 + 8 N, N = 4096, and the automorphism keys",
         cover: Cover::Uniform,
         mask: "RLWE: a s + e under fresh a, for every automorphism too (circular security)",
-        tests: &["keys_look_uniform"],
+        tests: &["keys_look_uniform", "keys_have_errors_of_the_stated_size"],
     },
     Kind {
         tag: 0x0424,

@@ -14,6 +14,7 @@ use fesc_ring::Ring;
 use fesc_rlwe::Params;
 use fesc_rlwe::linear::{Block, Message, Prepared, Server, Shape};
 use rayon::prelude::*;
+use zeroize::Zeroizing;
 
 use crate::error::check;
 use crate::{InferError, Result};
@@ -108,6 +109,7 @@ impl Linear {
             (Role::P0, Half::Client(pads)) => {
                 for (i, block) in self.blocks.iter().enumerate() {
                     let (message, share) = pads(i)?.send(x.values())?;
+                    let share = Zeroizing::new(share);
                     check(
                         "a prepared block's message",
                         self.elements(block),
@@ -126,7 +128,7 @@ impl Linear {
                     let mut common = ring.unpack(&bytes, self.elements(block))?;
                     drop(bytes);
                     let features = common.split_off(self.params.degree());
-                    let share = server.share(block, Message { common, features }, x.values())?;
+                    let share = Zeroizing::new(server.share(block, Message { common, features }, x.values())?);
                     self.place(block, &share, &mut out)?;
                 }
                 self.add_biases(ring, biases, &mut out)?;

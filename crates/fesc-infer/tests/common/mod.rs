@@ -39,11 +39,18 @@ pub fn document(length: usize, seed: u8) -> Vec<u32> {
 
 /// A random model of five classes, calibrated on documents of about this length.
 pub fn twin(shape: Shape, length: usize, seed: u8) -> Twin {
+    let (model, calibration) = calibrated(shape, length, seed);
+    Twin::new(&model, &calibration, Preset::FAST).unwrap()
+}
+
+/// The same before it is made of integers.
+pub fn calibrated(shape: Shape, length: usize, seed: u8) -> (Model, Calibration) {
     let config = Config::new(shape).unwrap();
     let weights = Weights::random(&config, Some(5), &mut Prg::from_seed([seed; 16]));
     let model = Model::new(config, weights).unwrap();
     let documents = [document(length.max(60), 101), document(length.max(60), 102), document(40, 103), document(1, 104)];
-    Twin::new(&model, &Calibration::collect(&model, &documents).unwrap(), Preset::FAST).unwrap()
+    let calibration = Calibration::collect(&model, &documents).unwrap();
+    (model, calibration)
 }
 
 /// Notes what is taken.

@@ -13,7 +13,7 @@ use fesc_ring::wide::WORD_BITS;
 
 /// Least block: with larger numbers of vectors in a ciphertext, packing would need automorphisms that mix places.
 const MIN_BLOCK: usize = DEGREE / MAX_PACK;
-/// Largest deviation of the noise that packing may lead to, in units of the last place.
+/// Largest deviation of the noise of one product that packing may lead to, in units of the last place. Up to [`super::MAX_SUMMANDS`] all packings stay below 9.2.
 const MAX_NOISE: f64 = 16.0;
 /// A key switch weighs as much as this many bytes.
 const SWITCH_PRICE: usize = 1024;

@@ -44,8 +44,11 @@
 //! the last place counts, use [`crate::slots`].
 //!
 //! *Packed by `f`*, a message is `f` times smaller against the same noise: deviation `f` times as large, 4.6 units at `k = 128, f = 64` and 2.3 at `f = 32`, to which rounding to `Q` and the
-//! switches add a hundredth. So **packed results are off by a few units of the last place**, for products that are truncated by 10 bits or more next; [`Layout`] packs
-//! less where the deviation would pass 16. For worst-case scalars instead of uniform ones it is 1.7 times as large.
+//! switches add a hundredth. So **packed results are off by a few units of the last place**, for products that are truncated next. The longest sums, [`MAX_SUMMANDS`] packed by [`MAX_PACK`], have
+//! deviation 9.2 ([`Layout`] would pack less where it passes 16, but that takes more summands). For worst-case scalars instead of uniform ones it is 1.7 times as large.
+//!
+//! All of this is one product. A *triple* has two cross terms, one from each party's scalars, and their errors add: deviation 6.5 at `k = 128, f = 64`, 13 for the longest sums.
+//! Seven deviations of that are 91 units: 0.36 of an ulp after a truncation by 8 bits, 0.09 after one by 10.
 //!
 //! # Views
 //! *Evaluator corrupt.* RLWE samples under `s`, at most 104 bits at `N = 4096`: 128 bits of security. *Key holder corrupt.* Of `(d0', d1)` the first is a fresh uniform seed,
@@ -54,7 +57,8 @@
 //! *Automorphism keys* are encryptions of `sigma(s)` under `s`, modulo an odd number of 96 bits: that they tell nothing is **circular security**, an assumption beyond RLWE that all schemes with
 //! rotation keys make. The answers' view does not change: packing is a deterministic function of the scalars, the uploads and the keys, and zero encryption and mask come after it.
 //! Never reuse a mask, an `r`, or an upload's seed: each call draws its own.
-//! Tests: `packed_answers_tell_no_more_than_others`, `without_the_zero_encryption_the_scalars_are_read_off`, `without_the_mask_the_phase_tells_the_operand`, `two_encryptions_share_nothing`.
+//! Tests: `packed_answers_tell_no_more_than_others`, `without_the_zero_encryption_the_scalars_are_read_off`, `without_the_mask_the_phase_tells_the_operand`, `two_encryptions_share_nothing`,
+//! `keys_have_errors_of_the_stated_size`.
 //!
 //! # Cost
 //! Upload `6.5 N` and answer `7 N` bytes, 16 more each: 13.5 bytes per value for vectors of whole ciphertexts, where [`crate::slots`] takes far more.
