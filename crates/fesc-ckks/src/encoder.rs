@@ -11,6 +11,8 @@
 //!
 //! Cost: one transform of `n` complex points, then one number-theoretic transform per limb.
 
+mod share;
+
 use fesc_ring::aligned::Aligned;
 use fesc_ring::fft;
 use num_complex::Complex64;

@@ -237,6 +237,44 @@ pub enum CkksError {
         /// Largest width.
         max: u32,
     },
+    /// A vector has another length than its set asks for.
+    #[error("{got} {what} given: this set has {expected}")]
+    Length {
+        /// What the vector holds.
+        what: &'static str,
+        /// Elements given.
+        got: usize,
+        /// Elements that it must have.
+        expected: usize,
+    },
+    /// A scale or a number of fractional bits is not usable for shares.
+    #[error(
+        "shares at scale {scale:e} with {fraction} fractional bits: the scale must be from 1 to 2^{max_log_scale}, the fraction at most {max_fraction} bits"
+    )]
+    ShareScale {
+        /// Scale given.
+        scale: f64,
+        /// Fractional bits given.
+        fraction: u32,
+        /// Logarithm of the largest scale.
+        max_log_scale: i32,
+        /// Most fractional bits.
+        max_fraction: u32,
+    },
+    /// A share is too large for double-double arithmetic.
+    #[error(
+        "a share of {bits:.2} bits at scale {scale:e} with {fraction} fractional bits: double-double arithmetic is right to half a unit up to {max:.2} bits; use a narrower mask, another scale or another fraction"
+    )]
+    ShareTooLarge {
+        /// Bits of the largest number.
+        bits: f64,
+        /// Bits of the largest that is admitted.
+        max: f64,
+        /// Scale given.
+        scale: f64,
+        /// Fractional bits given.
+        fraction: u32,
+    },
     /// Received bytes are not an object of this crate.
     #[error("received {what} refused: {cause}")]
     Wire {

@@ -12,13 +12,14 @@
 //! the slots come out in order, and nothing is ever bit-reversed. Two layers make one pass; with an odd number of layers the first is
 //! alone. The inverse runs the passes backwards and divides by `n`, exactly.
 //!
-//! Real and imaginary parts are separate arrays. Twiddles are rounded from double-double values, no operation is fused and no
+//! Real and imaginary parts are separate arrays. Twiddles are rounded from values of 124 bits, no operation is fused and no
 //! `libm` is called, so results are the same bits on every path and machine. Errors grow with `log n`: about `2^-52` of the root mean
 //! square of the values at `n = 32768`.
 //!
 //! Cost at `n = 16384`: seven passes, each reads and writes 256 KB, 34 operations per four numbers. The loads and stores of the second-level
 //! cache are the limit with AVX-512, the arithmetic elsewhere.
 
+pub mod double;
 mod kernel;
 mod roots;
 #[cfg(test)]
@@ -27,8 +28,10 @@ mod vector;
 
 use crate::aligned::Aligned;
 use crate::cpu::{self, Path};
+use double::DoubleFft;
 use kernel::{ROW, Stage, pass};
 use roots::Roots;
+use std::sync::OnceLock;
 use vector::Vector;
 
 /// Most slots: those of degree 65536.
@@ -51,6 +54,8 @@ pub struct Fft {
     slots: usize,
     stages: Vec<Stage>,
     best: Path,
+    /// Few need it, and it has four times the twiddles.
+    double: OnceLock<DoubleFft>,
 }
 
 impl Fft {
@@ -81,12 +86,18 @@ impl Fft {
             stages.push(Stage { nodes, radix, twiddles });
             nodes *= radix;
         }
-        Ok(Self { slots, stages, best: Path::available().last().unwrap_or(Path::Portable) })
+        let best = Path::available().last().unwrap_or(Path::Portable);
+        Ok(Self { slots, stages, best, double: OnceLock::new() })
     }
 
     /// Number of slots `n`.
     pub fn slots(&self) -> usize {
         self.slots
+    }
+
+    /// The same transform in double-double arithmetic; planned at the first call.
+    pub fn double(&self) -> &DoubleFft {
+        self.double.get_or_init(|| DoubleFft::new(self.slots))
     }
 
     /// Numbers of scratch space that a transform needs.

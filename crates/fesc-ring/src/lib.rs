@@ -8,6 +8,7 @@ pub mod aligned;
 pub mod automorphism;
 pub mod block;
 pub mod cpu;
+pub mod double;
 pub mod fft;
 pub mod gemm;
 pub mod lazy;
