@@ -6,10 +6,15 @@
 //! public key ([`server`]); it computes on a [`Ciphertext`], which has no wire form. What goes back to a client is
 //! [`Masked`]: re-randomised by a fresh encryption of zero and masked (design 7.1). The types, not comments, hold this:
 //!
+//! ```
+//! use fesc_ckks::client::SecretKey;
+//! ```
 //! ```compile_fail,E0432
 //! // There is no secret key in the server's module.
 //! use fesc_ckks::server::SecretKey;
 //! ```
+//!
+//! and a test of the workspace sees that no server's file names the client's module.
 //!
 //! # Where to look
 //! | subject | module |

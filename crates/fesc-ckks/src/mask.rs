@@ -18,8 +18,12 @@
 //! That `B` and `n` are right is the caller's duty; nothing here can measure them. A `B` below six deviations of the fresh zero's own noise is
 //! refused.
 //!
-//! A fresh zero is consumed by its use and cannot be copied:
+//! A fresh zero is consumed by its use and cannot be copied; each of these lines but the first is refused by the compiler:
 //!
+//! ```
+//! use fesc_ckks::{Ciphertext, FreshZero, RingMask};
+//! fn once(a: Ciphertext, zero: FreshZero, m: RingMask) { let _ = a.mask(zero, m); }
+//! ```
 //! ```compile_fail,E0382
 //! use fesc_ckks::{Ciphertext, FreshZero, RingMask};
 //! fn twice(a: Ciphertext, b: Ciphertext, zero: FreshZero, m: RingMask, n: RingMask) {
