@@ -10,6 +10,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Shorter work shows nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+const SPINNER: &str = "{spinner} {elapsed} {msg}";
+const BAR: &str = "{elapsed} {msg} {wide_bar} {pos}/{len}, {eta} left";
+
 /// A spinner or a bar with a message. Gone when dropped.
 pub struct Progress {
     bar: ProgressBar,
@@ -19,19 +22,17 @@ pub struct Progress {
 impl Progress {
     /// Starts; nothing is drawn yet.
     pub fn start(message: impl Into<String>) -> Self {
-        Self::new(message, None, "{spinner} {elapsed} {msg}")
+        Self::new(message, None, SPINNER)
     }
 
     /// The same for work of `total` equal steps, with the time that is left.
     pub fn counted(message: impl Into<String>, total: u64) -> Self {
-        Self::new(message, Some(total), "{elapsed} {msg} {wide_bar} {pos}/{len}, {eta} left")
+        Self::new(message, Some(total), BAR)
     }
 
     fn new(message: impl Into<String>, total: Option<u64>, template: &str) -> Self {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
+        draw_as(&bar, template);
         bar.set_message(message.into());
         let waiting = std::io::stderr().is_terminal().then(|| {
             let (done, finished) = channel();
@@ -47,6 +48,16 @@ impl Progress {
         Self { bar, waiting }
     }
 
+    /// So many of `total` steps are done. A spinner becomes a bar.
+    pub fn at(&self, done: u64, total: u64) {
+        if self.bar.length().is_none() {
+            draw_as(&self.bar, BAR);
+            self.bar.reset_eta();
+        }
+        self.bar.set_length(total);
+        self.bar.set_position(done);
+    }
+
     /// One more step is done.
     pub fn step(&self) {
         self.bar.inc(1);
@@ -55,6 +66,12 @@ impl Progress {
     /// Says what is being done now.
     pub fn say(&self, message: impl Into<String>) {
         self.bar.set_message(message.into());
+    }
+}
+
+fn draw_as(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
     }
 }
 

@@ -148,6 +148,7 @@ impl Crew<'_> {
         let process = &mut self.processes[index];
         match event {
             Some(Event::Phase(phase)) => self.progress.say(format!("{:?}: {phase}", process.seat)),
+            Some(Event::Steps { done, total }) => self.progress.at(done, total),
             Some(Event::Done(value)) => process.result = Some(value),
             Some(Event::Failed { message, code }) => process.failure = Some((message, code)),
             Some(Event::Listening(_)) => bail!("{:?} listens where it should not", process.seat),

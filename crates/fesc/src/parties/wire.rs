@@ -78,6 +78,13 @@ pub enum Event {
     Listening(Vec<Address>),
     /// A new phase of its work has begun.
     Phase(String),
+    /// So many of the equal steps of its work are done.
+    Steps {
+        /// Done.
+        done: u64,
+        /// In all.
+        total: u64,
+    },
     /// It is done; the result.
     Done(Value),
     /// It failed.

@@ -86,7 +86,9 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
     channel.begin(phase::ONLINE);
     let (timed, clock) = Timed::new(correlations);
     let mut party = Party::new(role, channel, Box::new(timed));
-    let mut watch = Stopwatch::new(clock.clone(), task.check);
+    // One party tells how far it is; the other is as far.
+    let stages = (role == Role::P0).then(|| flow.costs().map(|costs| costs.len() as u64)).transpose()?;
+    let mut watch = Stopwatch::new(clock.clone(), task.check, stages);
     let start = Instant::now();
     match &half {
         Half::Client(known) => {

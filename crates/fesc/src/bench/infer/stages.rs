@@ -50,14 +50,16 @@ pub struct Stopwatch {
     clock: Clock,
     all: Vec<StageTime>,
     now: Option<(&'static str, Instant, f64)>,
+    /// Stages begun, and of how many; told to whoever waits, if this party is to.
+    steps: Option<(u64, u64)>,
     /// Shares of the residual stream, if they are kept.
     pub kept: Option<Vec<(usize, Shared)>>,
 }
 
 impl Stopwatch {
-    /// `clock` is that of the party's source.
-    pub fn new(clock: Clock, keep: bool) -> Self {
-        Self { clock, all: Vec::new(), now: None, kept: keep.then(Vec::new) }
+    /// `clock` is that of the party's source; with `total` stages, it tells how many of them have begun.
+    pub fn new(clock: Clock, keep: bool, total: Option<u64>) -> Self {
+        Self { clock, all: Vec::new(), now: None, steps: total.map(|t| (0, t)), kept: keep.then(Vec::new) }
     }
 
     fn lap(&mut self) {
@@ -83,6 +85,10 @@ impl Watch for Stopwatch {
             Some(layer) => format!("layer {}, segment {}: {stage}", layer + 1, segment + 1),
             None => stage.into(),
         }));
+        if let Some((done, total)) = &mut self.steps {
+            tell(&Event::Steps { done: *done, total: *total });
+            *done += 1;
+        }
         self.now = Some((stage, Instant::now(), self.clock.seconds()));
     }
 
