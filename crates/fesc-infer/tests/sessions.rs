@@ -11,13 +11,15 @@ use std::time::{Duration, SystemTime};
 use common::serving::*;
 use common::*;
 use fesc_infer::session::client::{Choice, Dial};
-use fesc_infer::session::handshake::RevealChoice;
+use fesc_infer::session::handshake::{Greeting, Reply, RevealChoice, Step, Terms};
+use fesc_infer::session::message::Talk;
 use fesc_infer::session::server::Limits;
 use fesc_infer::session::source::shelf::{Amount, Shelf, bytes_of};
-use fesc_infer::session::{Lines, RefusalKind, SessionError, Silent};
-use fesc_infer::{Flow, Reveal};
+use fesc_infer::session::{Lines, RefusalKind, SessionError, Silent, hello};
+use fesc_infer::{Embedding, Flow, Reveal};
 use fesc_model::twin::Rounding;
 use fesc_mpc::Role;
+use fesc_net::{ClientSecurity, Config, Listener, ServerSecurity};
 use fesc_ring::Prg;
 
 #[test]
@@ -79,7 +81,7 @@ fn a_client_cannot_fill_the_servers_disk() {
     let each = bytes_of(&flow(), Role::P1).unwrap();
     let limits = Limits { prepared: Amount { stores: 100, bytes: 2 * each }, ..limits() };
     let mut prg = Prg::from_seed([4; 16]);
-    with_server(limits, Some(theirs), |dial, _| {
+    let failures = with_server(limits, Some(theirs), |dial, failures| {
         let mut prepare =
             |count| visit_soon(dial, cache).prepare(128, RevealChoice::Label, count, ours, &mut prg, &mut Silent);
         let refused = prepare(3).unwrap_err();
@@ -88,7 +90,9 @@ fn a_client_cannot_fill_the_servers_disk() {
             assert!(refused.to_string().contains(&number.to_string()), "{refused}");
         }
         prepare(2).unwrap();
-        assert!(matches!(prepare(1), Err(SessionError::Refused { kind: RefusalKind::Full, .. })));
+        let refused = prepare(1).unwrap_err();
+        assert!(matches!(refused, SessionError::Refused { kind: RefusalKind::Full, .. }), "{refused}");
+        assert!(!refused.to_string().contains("wait here"), "what is here already is others' business: {refused}");
         // Those that nobody has used for too long make room.
         let day_before_yesterday = SystemTime::now() - Duration::from_secs(2 * 86_400);
         for store in std::fs::read_dir(theirs).unwrap() {
@@ -105,15 +109,21 @@ fn a_client_cannot_fill_the_servers_disk() {
         let told = (0..3).map_while(|_| classify().err()).map(|e| e.to_string()).collect::<Vec<_>>();
         assert!(told.iter().all(|t| t.contains("older than 1 days")), "{told:?}");
         assert_eq!(entries(theirs), 0);
+        failures.clone()
     });
+    // The server's own log has it. It is whole when the server has ended.
+    let here = format!("2 of {} bytes wait here", 2 * each);
+    assert!(failures.all().iter().any(|f| f.contains(&here)), "{:?}", failures.all());
 }
 
 #[test]
 fn a_client_that_says_nothing_gives_its_seat_to_another() {
     let cache = tempfile::tempdir().unwrap();
-    let limits = Limits { speak: Duration::from_millis(400), ..limits() };
+    let limits = Limits { speak: Duration::from_secs(3), ..limits() };
     with_server(limits, None, |dial, failures| {
-        // Connected and greeted; the offer came, the public part too; and now it is silent.
+        // The public part is there: for who has just taken it there is more time.
+        drop(visit_soon(dial, cache.path()));
+        // Connected and greeted; the offer came; and now it is silent.
         let silent = visit_soon(dial, cache.path());
         assert!(matches!(visit(dial, cache.path()), Err(SessionError::Refused { kind: RefusalKind::Busy, .. })));
         let second = visit_soon(dial, cache.path());
@@ -126,8 +136,21 @@ fn a_client_that_says_nothing_gives_its_seat_to_another() {
             &mut Silent,
         );
         assert!(finished.is_ok(), "a run may take longer than a word");
-        assert!(failures.all().iter().any(|f| f.contains("did not say what it wants within 400ms")));
+        assert!(failures.all().iter().any(|f| f.contains("did not say what it wants within 3s")));
         drop(silent);
+    });
+}
+
+#[test]
+fn a_client_that_has_just_taken_the_public_part_has_longer_to_speak() {
+    let cache = tempfile::tempdir().unwrap();
+    let limits = Limits { speak: Duration::from_secs(3), ..limits() };
+    with_server(limits, None, |dial, _| {
+        let visit = visit(dial, cache.path()).unwrap();
+        // As if the last window came over a slow line: longer than a word may take, and less than four times that.
+        std::thread::sleep(Duration::from_secs(4));
+        let (ids, mut prg) = (document(20, 5), Prg::from_seed([3; 16]));
+        visit.classify(&ids, RevealChoice::Label, &Choice::Inline, false, &mut prg, &mut Silent).unwrap();
     });
 }
 
@@ -142,5 +165,26 @@ fn a_cut_client_ends_and_so_does_its_session() {
         let ended = visit.classify(&document(20, 5), RevealChoice::Label, &choice, false, &mut prg, &mut Silent);
         assert!(matches!(ended, Err(SessionError::Net(_))));
         drop(visit_soon(dial, cache.path()));
+    });
+}
+
+#[test]
+fn an_offer_with_another_embedding_is_refused_before_anything_is_used() {
+    let cache = tempfile::tempdir().unwrap();
+    let mut offer = with_server(limits(), None, |dial, _| visit_soon(dial, cache.path()).offer().clone());
+    offer.terms = Terms { embedding: Embedding::Public, ..offer.terms };
+    let listener = Listener::bind("127.0.0.1:0", ServerSecurity::InsecurePlaintext, Config::default()).unwrap();
+    let (address, security) = (listener.address().to_string(), ClientSecurity::InsecurePlaintext);
+    let dial = Dial { address, security, config: Config::default(), lines: None };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut channel = listener.accept().unwrap().establish(&hello()).unwrap();
+            let mut talk = Talk::default();
+            talk.hear::<Greeting>(&mut channel, "greeting").unwrap();
+            talk.tell(&mut channel, "offer", &Reply::Ok(offer)).unwrap();
+            assert!(talk.hear::<Step>(&mut channel, "step").is_err(), "the client goes without another word");
+        });
+        let Err(refused) = visit(&dial, cache.path()) else { panic!("it goes on") };
+        assert!(matches!(refused, SessionError::Mismatch { what: "the embedding", .. }), "{refused}");
     });
 }

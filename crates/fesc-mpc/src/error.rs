@@ -67,6 +67,14 @@ pub enum MpcError {
         /// What is wrong.
         reason: String,
     },
+    /// The peer's store is not the other half of this one.
+    #[error("correlation store {path}: the peer {reason}; delete the directory and prepare again")]
+    PeerStore {
+        /// The path of ours.
+        path: String,
+        /// What is wrong with the peer's.
+        reason: &'static str,
+    },
     /// Another process has the store open.
     #[error(
         "correlation store {path} is in use by another process; wait for it to end, or prepare a store of your own"
@@ -90,6 +98,16 @@ pub enum MpcError {
         p0: String,
         /// What P1 asked for.
         p1: String,
+    },
+    /// The dealer has no memory for a request.
+    #[error(
+        "the dealer has no room for {bytes} bytes of a request: the limit is {limit}; ask for less at once, or try again later"
+    )]
+    DealerFull {
+        /// Bytes in memory, of one half or of both.
+        bytes: u64,
+        /// The limit, of one half or of all that is being dealt.
+        limit: u64,
     },
     /// A generator of cross terms failed.
     #[error("generator of cross terms: {0}")]

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::activation::{Activation, Piecewise};
 use crate::correlation::{Bundle, DaBits, Leaves, Select};
-use crate::provider::{Correlations, Dealer, TwoParty, parse_half, serve_dealer};
+use crate::provider::{Budget, Correlations, Dealer, TwoParty, parse_half, serve_dealer};
 use crate::{MpcError, Party, Request, Role, Shared};
 
 /// A request: what is accepted has a bounded size and encodes to the same bytes.
@@ -91,7 +91,7 @@ fn activate(role: Role, channel: Channel) -> Result<(), MpcError> {
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let (a, b) = if role == Role::P0 { (dealer_end, other_end) } else { (other_end, dealer_end) };
-            serve_dealer(a, b, &mut Prg::from_seed([3; 16]))
+            serve_dealer(a, b, &mut Prg::from_seed([3; 16]), &Budget::unlimited())
         });
         let act = Piecewise::new(table);
         let mut ledger = crate::Ledger::new();

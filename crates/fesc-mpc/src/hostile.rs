@@ -11,7 +11,7 @@ use fesc_ot::CotKind;
 use fesc_ring::Prg;
 
 use crate::activation::{Activation, ExpSquare, Piecewise, Rsqrt};
-use crate::provider::{Correlations, Dealer, Seeded, TwoParty, serve_dealer};
+use crate::provider::{Budget, Correlations, Dealer, Seeded, TwoParty, serve_dealer};
 use crate::testing::{ring, sample_requests};
 use crate::{MpcError, Party, Role, Shared};
 
@@ -95,7 +95,7 @@ fn the_dealer_and_its_clients_survive_garbage() {
                         let mut source = Dealer::new(Role::P1, honest);
                         let _ = requests.iter().try_for_each(|r| source.take(&mut unused, r).map(drop));
                     });
-                    serve_dealer(channel, dealer_end, &mut Prg::from_seed([1; 16])).map(drop)
+                    serve_dealer(channel, dealer_end, &mut Prg::from_seed([1; 16]), &Budget::unlimited()).map(drop)
                 })
             }
         }

@@ -262,7 +262,7 @@ fn a_mask_used_twice_shows_the_difference() {
 #[test]
 fn masks_of_real_providers_are_random_and_unrelated() {
     use crate::correlation::Select;
-    use crate::provider::{Correlations, Dealer, TwoParty, serve_dealer};
+    use crate::provider::{Budget, Correlations, Dealer, TwoParty, serve_dealer};
     use fesc_ring::Prg;
     let r = ring(64);
     let requests = [
@@ -282,7 +282,7 @@ fn masks_of_real_providers_are_random_and_unrelated() {
         }
         let (d1, d0) = (dealer.pop().unwrap(), dealer.pop().unwrap());
         let (l1, l0) = (links.pop().unwrap(), links.pop().unwrap());
-        std::thread::spawn(move || serve_dealer(d0, d1, &mut Prg::from_seed([1; 16])));
+        std::thread::spawn(move || serve_dealer(d0, d1, &mut Prg::from_seed([1; 16]), &Budget::unlimited()));
         let (mut c0, mut c1) = Channel::memory_pair();
         let take = |role: Role, c: &mut Channel, link: Channel| {
             let mut source: Box<dyn Correlations> = if dealt {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use fesc_model::outline::scale::RING;
 use fesc_model::twin::{Calibration, Preset, Twin};
 use fesc_model::{Config, Model, Shape, Weights};
-use fesc_mpc::provider::{Dealer, Queue, serve_dealer};
+use fesc_mpc::provider::{Budget, Dealer, Queue, serve_dealer};
 use fesc_mpc::{Ledger, Party, Role, Shared};
 use fesc_net::Channel;
 use fesc_ring::Prg;
@@ -58,7 +58,7 @@ fn main() -> Result<(), Fail> {
     let (d0, e0) = Channel::memory_pair();
     let (d1, e1) = Channel::memory_pair();
     let (first, second) = std::thread::scope(|scope| {
-        scope.spawn(move || serve_dealer(e0, e1, &mut Prg::from_seed([3; 16])));
+        scope.spawn(move || serve_dealer(e0, e1, &mut Prg::from_seed([3; 16]), &Budget::unlimited()));
         let peer = scope.spawn(|| run(Role::P1, p1, d1));
         (run(Role::P0, p0, d0), peer.join())
     });

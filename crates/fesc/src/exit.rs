@@ -189,7 +189,10 @@ fn mpc(error: &MpcError) -> u8 {
     match error {
         MpcError::Net(e) => net(e),
         MpcError::Ot(e) => ot(e),
-        MpcError::Ring(_) | MpcError::DealerDisagreement { .. } | MpcError::Request(_) => PEER,
+        MpcError::Ring(_) | MpcError::DealerDisagreement { .. } | MpcError::Request(_) | MpcError::PeerStore { .. } => {
+            PEER
+        }
+        MpcError::DealerFull { .. } => LIMIT,
         MpcError::Parameter { .. } => USAGE,
         MpcError::Generator(e) => e.downcast_ref().and_then(rlwe).unwrap_or(OTHER),
         _ => OTHER,
@@ -230,6 +233,8 @@ mod tests {
             (MpcError::Ot(OtError::Net(NetError::Ended)).into(), PEER),
             (OtError::Point { index: 0, what: "the identity" }.into(), PEER),
             (MpcError::DealerDisagreement { p0: "a".into(), p1: "b".into() }.into(), PEER),
+            (MpcError::PeerStore { path: "store".into(), reason: "prepared another session" }.into(), PEER),
+            (MpcError::DealerFull { bytes: 2, limit: 1 }.into(), LIMIT),
             (NetError::OutOfMemory { index: 1, len: 2 }.into(), LIMIT),
             (MpcError::Net(NetError::TooLong { index: 1, len: 2 }).into(), LIMIT),
             (OtError::TooMany { count: 1, each: 2 }.into(), LIMIT),

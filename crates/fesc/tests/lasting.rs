@@ -218,3 +218,17 @@ fn a_full_shelf_is_a_limit_with_numbers() {
     assert!(said.contains("1000000 bytes are kept") && said.contains("fewer"), "{said}");
     assert!(home.entries("store").is_empty() && home.entries("prepared").is_empty());
 }
+
+#[test]
+fn a_server_that_could_run_out_of_open_files_does_not_start() {
+    let home = Home::new();
+    let (model, state) = (home.text("model"), home.text("state"));
+    let run = "ulimit -n 256; exec \"$0\" \"$@\"";
+    let program = program();
+    let args = ["serve", "--model", &model, "--state", &state, "--listen", "127.0.0.1:0", "--max-sessions", "64"];
+    let ended = Command::new("sh").arg("-c").arg(run).arg(program.get_program()).args(args).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(4), "{said}");
+    assert!(said.contains("1136") && said.contains("256") && said.contains("ulimit -n"), "{said}");
+    assert!(!home.path("state").exists(), "nothing was made");
+}

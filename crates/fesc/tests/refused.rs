@@ -219,13 +219,13 @@ fn a_session_over_its_time_is_cut_and_its_seat_is_free() {
     let place = Place::new(1);
     let text = tiny::text(3);
     // A client that stops in the middle; its system keeps the connection open. The server's patience for silence is longer.
-    let server = place.serve(&["--max-sessions", "1", "--session-time", "10", "--timeout", "120"]);
-    let mut client = place.watch(&server, "classify", &text, &["--net", "1gbps,20ms", "--timeout", "20"]);
+    let server = place.serve(&["--max-sessions", "1", "--session-time", "40", "--timeout", "120"]);
+    let mut client = place.watch(&server, "classify", &text, &["--net", "1gbps,20ms", "--timeout", "120"]);
     client.wait_for("segment 0: silu");
     signal("STOP", client.pid());
     assert!(place.refused(&server, &text, 4, &[]).contains("busy"));
     let line = server.wait_for("longer than");
-    assert!(line.contains("10s") && line.contains("code=Some(4)"), "{line}");
+    assert!(line.contains("40s") && line.contains("code=Some(4)"), "{line}");
     assert_eq!(place.classify(&server, &text, &[])[0]["label"].as_u64(), Some(place.twin(&text)));
     signal("CONT", client.pid());
     let (code, said) = client.end(Duration::from_secs(25));

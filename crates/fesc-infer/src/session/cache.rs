@@ -62,7 +62,7 @@ impl Cache {
     /// Downloads a public part of `bytes` bytes, checks it, and keeps it.
     pub fn fill(&self, id: Hex32, bytes: u64, channel: &mut Channel, prg: &mut Prg) -> Result<Known> {
         self.sweep()?;
-        let aside = self.directory.join(format!(".{id}.{:016x}{ASIDE}", prg.next_u64()));
+        let aside = self.name_aside(id, prg.next_u64());
         let kept = self.fill_aside(&aside, id, bytes, channel);
         if kept.is_err() {
             // Nothing half-made stays; if it cannot be deleted it is still under no model's name.
@@ -78,14 +78,17 @@ impl Cache {
         let _alone = File::open(&self.directory).and_then(|d| d.lock().map(|()| d)).map_err(&io)?;
         for entry in fs::read_dir(&self.directory).map_err(&io)? {
             let path = entry.map_err(&io)?.path();
-            let aside =
-                path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with('.') && n.ends_with(ASIDE));
+            let aside = path.file_name().and_then(|n| n.to_str()).is_some_and(is_aside);
             // One that cannot be opened or locked is somebody's, or has just got its name.
             if aside && File::open(&path).is_ok_and(|f| f.try_lock().is_ok()) {
                 let _ = fs::remove_file(&path);
             }
         }
         Ok(())
+    }
+
+    fn name_aside(&self, id: Hex32, random: u64) -> PathBuf {
+        self.directory.join(format!(".{id}.{random:016x}{ASIDE}"))
     }
 
     /// A new file aside, locked by this process as long as it is open.
@@ -111,6 +114,15 @@ impl Cache {
     }
 }
 
+/// Whether a file of this name is one of ours that is not yet whole: `.MODEL.RANDOM.part`.
+fn is_aside(name: &str) -> bool {
+    let parts = name.strip_prefix('.').and_then(|n| n.strip_suffix(ASIDE)).and_then(|n| n.split_once('.'));
+    parts.is_some_and(|(id, random)| {
+        let digit = |b| matches!(b, b'0'..=b'9' | b'a'..=b'f');
+        id.parse::<Hex32>().is_ok() && random.len() == 16 && random.bytes().all(digit)
+    })
+}
+
 /// Copies a stream; an error of the network is one, and an error of the disk is one.
 fn copy(source: &mut impl Read, out: &mut impl Write, path: &Path) -> Result<()> {
     let mut buffer = vec![0; 1 << 16];
@@ -134,13 +146,21 @@ mod tests {
     fn what_a_killed_download_left_is_deleted_and_a_living_one_stays() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::open(dir.path()).unwrap();
-        let path = |name: &str| dir.path().join(format!(".{name}{ASIDE}"));
-        drop(cache.aside(&path("dead")).unwrap());
-        let living = cache.aside(&path("living")).unwrap();
-        fs::write(cache.path(Hex32([1; 32])), "whole").unwrap();
+        let [dead, living] = [1, 2].map(|random| cache.name_aside(Hex32([1; 32]), random));
+        drop(cache.aside(&dead).unwrap());
+        let lives = cache.aside(&living).unwrap();
+        let whole = cache.path(Hex32([1; 32]));
+        // Somebody else's, with names that are like ours.
+        let id = Hex32([1; 32]);
+        let foreign = [".part", ".notes.part", &format!(".{id}.part"), &format!(".{id}.0.part"), &format!("{id}.part")]
+            .map(|name| dir.path().join(name));
+        for path in foreign.iter().chain([&whole]) {
+            fs::write(path, "something").unwrap();
+        }
         cache.sweep().unwrap();
-        assert!(!path("dead").exists() && path("living").exists() && cache.path(Hex32([1; 32])).exists());
-        drop(living);
+        assert!(!dead.exists() && living.exists() && whole.exists());
+        assert!(foreign.iter().all(|path| path.exists()), "what is not ours stays");
+        drop(lives);
     }
 
     #[test]

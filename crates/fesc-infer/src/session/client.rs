@@ -142,6 +142,11 @@ impl Visit {
             let (ours, theirs) = (known.outline_digest.to_string(), offer.terms.outline.to_string());
             return Err(SessionError::Mismatch { what: "the outline", ours, theirs });
         }
+        let (ours, theirs) = (known.setup.embedding(), offer.terms.embedding);
+        if ours != theirs {
+            let (ours, theirs) = (format!("{ours:?}"), format!("{theirs:?}"));
+            return Err(SessionError::Mismatch { what: "the embedding", ours, theirs });
+        }
         Ok(Self { dial: dial.clone(), channel, talk, nonce, offer, known: Arc::new(known), start })
     }
 

@@ -4,7 +4,8 @@
 //! the handshake between the two parties, which nobody else knows. The dealer sees the shapes of a run, never an input; if
 //! it colludes with one party, the other has no privacy left.
 //!
-//! Connections and pairs are limited as a server's are, and a pair's fault ends that pair alone.
+//! Connections and pairs are limited as a server's are, and so is the memory of what is being dealt: of a request, and of all pairs
+//! together. A pair's fault ends that pair alone.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fesc_mpc::Role;
-use fesc_mpc::provider::serve_dealer;
+use fesc_mpc::provider::{Budget, serve_dealer};
 use fesc_net::{Channel, Listener, Pending};
 use fesc_ring::Prg;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Pairs at once, and how long one may take.
 const PAIRS: usize = 64;
 const DEALING: Duration = Duration::from_secs(4 * 3600);
+
+/// Bytes in memory of either half of one request. The largest of the base shape has 576 MiB; it does not grow with the document,
+/// which is computed in segments.
+pub const HALF_BYTES: usize = 1 << 30;
+/// Bytes of both halves of what is being dealt, of all pairs together.
+const ALL_BYTES: usize = 4 << 30;
 
 /// How often the listener looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -68,13 +75,15 @@ struct Waiting {
 /// What all connections share.
 struct Room<'a> {
     seats: Seats,
+    budget: Budget,
     waiting: Mutex<HashMap<Hex32, Waiting>>,
     told: &'a (dyn Fn(Result<u64>) + Sync),
 }
 
 /// Deals until `stop`. `told` hears of each session that ended: the number of correlations, or why it failed.
 pub fn serve(listener: &Listener, prg: &mut Prg, stop: &AtomicBool, told: &(dyn Fn(Result<u64>) + Sync)) -> Result<()> {
-    let room = Room { seats: Seats::new(PAIRS, DEALING, PATIENCE), waiting: Mutex::default(), told };
+    let (seats, budget) = (Seats::new(PAIRS, DEALING, PATIENCE), Budget::new(HALF_BYTES, ALL_BYTES));
+    let room = Room { seats, budget, waiting: Mutex::default(), told };
     let mut number = 0;
     std::thread::scope(|scope| {
         while !stop.load(Ordering::Relaxed) {
@@ -145,7 +154,7 @@ impl Room<'_> {
         }
         self.seats.line(number, other.channel.hangup()?);
         let (p0, p1) = if visitor.server { (other.channel, channel) } else { (channel, other.channel) };
-        Ok(Some(serve_dealer(p0, p1, prg)?))
+        Ok(Some(serve_dealer(p0, p1, prg, &self.budget)?))
     }
 }
 

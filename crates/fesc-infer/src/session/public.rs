@@ -70,9 +70,16 @@ fn malformed(problem: impl std::fmt::Display) -> SessionError {
 
 /// A part that ends early is a bad one; a disk that fails says nothing about it.
 fn unread(error: std::io::Error) -> SessionError {
+    match error.kind() {
+        ErrorKind::UnexpectedEof | ErrorKind::InvalidData => malformed(error),
+        _ => unsent(error),
+    }
+}
+
+/// A network that fails is the peer's or nobody's fault; anything else is this side's disk.
+pub(super) fn unsent(error: std::io::Error) -> SessionError {
     match network(error) {
         Ok(error) => SessionError::Net(error),
-        Err(error) if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::InvalidData) => malformed(error),
         Err(source) => SessionError::Io { path: "public part of a model".into(), source },
     }
 }
@@ -165,17 +172,13 @@ impl Hosted {
 
     /// Writes the public part.
     pub fn write(&self, out: &mut impl Write) -> Result<()> {
-        let failed = |e| match network(e) {
-            Ok(e) => SessionError::Net(e),
-            Err(source) => SessionError::Io { path: "public part of a model".into(), source },
-        };
-        out.write_all(MAGIC).map_err(failed)?;
-        out.write_all(&(self.card.len() as u64).to_le_bytes()).map_err(failed)?;
-        out.write_all(&self.card).map_err(failed)?;
+        out.write_all(MAGIC).map_err(unsent)?;
+        out.write_all(&(self.card.len() as u64).to_le_bytes()).map_err(unsent)?;
+        out.write_all(&self.card).map_err(unsent)?;
         self.setup.client_setup().write(out).map_err(|e| match e {
-            InferError::Io(e) => failed(e),
+            InferError::Io(e) => unsent(e),
             e => e.into(),
         })?;
-        out.flush().map_err(failed)
+        out.flush().map_err(unsent)
     }
 }

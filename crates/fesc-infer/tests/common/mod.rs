@@ -9,7 +9,7 @@ use fesc_infer::{Answer, Flow, Result, ServerSetup, Watch, run_client, run_serve
 use fesc_model::twin::{Calibration, Preset, Rounding, Twin};
 use fesc_model::{Config, Model, Pooling, Shape, Weights};
 use fesc_mpc::correlation::Material;
-use fesc_mpc::provider::{Correlations, Dealer, serve_dealer};
+use fesc_mpc::provider::{Budget, Correlations, Dealer, serve_dealer};
 use fesc_mpc::{Cost, Ledger, MpcError, Party, Request, Role, Shared};
 use fesc_net::Channel;
 use fesc_ring::{Prg, Ring};
@@ -110,7 +110,7 @@ pub fn meet<A: Send, B: Send>(
 ) -> (A, B) {
     let Room { parties: [mut a, mut b], links: [d0, d1], .. } = room();
     std::thread::scope(|scope| {
-        scope.spawn(|| serve_dealer(d0, d1, &mut Prg::from_seed([5; 16])));
+        scope.spawn(|| serve_dealer(d0, d1, &mut Prg::from_seed([5; 16]), &Budget::unlimited()));
         let peer = scope.spawn(move || server(&mut b));
         let client = client(&mut a);
         drop(a);
@@ -125,7 +125,7 @@ pub fn both<A: Send, B: Send>(
 ) -> Ran<A, B> {
     let Room { parties: [mut a, mut b], links: [d0, d1], taken } = room();
     std::thread::scope(|scope| {
-        let dealer = scope.spawn(|| serve_dealer(d0, d1, &mut Prg::from_seed([5; 16])));
+        let dealer = scope.spawn(|| serve_dealer(d0, d1, &mut Prg::from_seed([5; 16]), &Budget::unlimited()));
         let peer = scope.spawn(move || {
             let out = server(&mut b).unwrap();
             (out, b.channel().stats().total)

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fesc_infer::ServerSetup;
 use fesc_infer::session::cache::Cache;
@@ -12,7 +12,7 @@ use fesc_infer::session::handshake::RevealChoice;
 use fesc_infer::session::public::Hosted;
 use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
 use fesc_infer::session::source::shelf::Amount;
-use fesc_infer::session::{SessionError, Silent};
+use fesc_infer::session::{RefusalKind, SessionError, Silent};
 use fesc_model::Shape;
 use fesc_model::twin::Twin;
 use fesc_net::{ClientSecurity, Config, Listener, ServerSecurity};
@@ -88,9 +88,12 @@ pub fn visit(dial: &Dial, cache: &Path) -> Result<Visit, SessionError> {
 
 /// The same, as soon as the server has seen that the visit before is over.
 pub fn visit_soon(dial: &Dial, cache: &Path) -> Visit {
+    let until = Instant::now() + Duration::from_secs(10);
     loop {
         match visit(dial, cache) {
-            Err(SessionError::Refused { .. }) => std::thread::sleep(Duration::from_millis(50)),
+            Err(SessionError::Refused { kind: RefusalKind::Busy, .. }) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
             other => break other.unwrap(),
         }
     }

@@ -82,6 +82,14 @@ impl FieldSpec {
         Self { kind: Kind::Bytes, len, free }
     }
 
+    /// Bytes in memory: ring elements are held in words.
+    const fn held_bytes(&self) -> usize {
+        match self.kind {
+            Kind::Ring(_) => 8 * self.len,
+            Kind::Bytes => self.len,
+        }
+    }
+
     pub(crate) const fn packed_len(&self) -> usize {
         match self.kind {
             Kind::Ring(r) => r.packed_len(self.len),
@@ -230,6 +238,11 @@ impl Request {
             Request::DaBits(b) => b.layout(role),
             Request::Leaves(l) => l.layout(role),
         }
+    }
+
+    /// Bytes that one party's half takes in memory.
+    pub fn half_bytes(&self, role: Role) -> usize {
+        self.layout(role).iter().map(FieldSpec::held_bytes).sum()
     }
 
     /// The ideal functionality: computes the determined fields of both halves from the free ones.

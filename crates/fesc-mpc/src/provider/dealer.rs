@@ -8,7 +8,7 @@ use fesc_net::{Channel, Tag};
 use fesc_ring::Prg;
 use zeroize::Zeroizing;
 
-use super::Correlations;
+use super::{Budget, Correlations};
 use crate::Role;
 use crate::correlation::{FieldSpec, MAX_ENCODED_BYTES, Material, Request, packed_len};
 use crate::error::{MpcError, check_range};
@@ -61,9 +61,11 @@ pub fn dealer_cost(request: &Request, role: Role) -> (u64, u64) {
     (up as u64, down as u64)
 }
 
-/// Serves correlations until either party closes its channel. Returns the number of correlations dealt.
-pub fn serve(mut p0: Channel, mut p1: Channel, prg: &mut Prg) -> Result<u64, MpcError> {
+/// Serves correlations until either party closes its channel, within what `budget` allows. Returns the number of correlations
+/// dealt.
+pub fn serve(mut p0: Channel, mut p1: Channel, prg: &mut Prg, budget: &Budget) -> Result<u64, MpcError> {
     let mut dealt = 0;
+    let mut before = None;
     loop {
         let first = match read_request(&mut p0) {
             Ok(r) => r,
@@ -78,13 +80,20 @@ pub fn serve(mut p0: Channel, mut p1: Channel, prg: &mut Prg) -> Result<u64, Mpc
         if first != second {
             return Err(MpcError::DealerDisagreement { p0: first.to_string(), p1: second.to_string() });
         }
+        // Who asks again has the replies to what it asked before.
+        drop(before.take());
+        let mut room = budget.take([Role::P0, Role::P1].map(|role| first.half_bytes(role)))?;
         let [mut d0, mut d1] = [Role::P0, Role::P1].map(|role| Draw::new(first.layout(role), prg));
         first.complete(&mut d0.half, &mut d1.half)?;
+        let mut replies = 0;
         for (channel, draw) in [(&mut p0, d0), (&mut p1, d1)] {
             let mut reply = draw.seed.to_vec();
             reply.extend_from_slice(&Zeroizing::new(draw.half.write(&draw.layout, |s| !s.free)));
+            replies += reply.len();
             channel.send(HALF, reply)?;
         }
+        room.keep(replies);
+        before = Some(room);
         dealt += 1;
     }
 }

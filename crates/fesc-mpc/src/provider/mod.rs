@@ -6,6 +6,7 @@
 //! - `Seeded`: both halves from one seed, compiled only into this crate's tests.
 
 #[deny(clippy::indexing_slicing)]
+mod budget;
 mod dealer;
 mod queue;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod two_party;
 
 use fesc_net::Channel;
 
+pub use budget::Budget;
 pub use dealer::{Dealer, dealer_cost, serve as serve_dealer};
 pub use queue::Queue;
 #[cfg(test)]

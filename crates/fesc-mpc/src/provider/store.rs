@@ -207,16 +207,15 @@ impl Prepared {
         hello.extend_from_slice(&prepared.store.next.to_le_bytes());
         hello.extend_from_slice(&prepared.store.end.to_le_bytes());
         let reply = channel.exchange(SYNC, hello.clone(), hello.len())?;
-        let bad =
-            |reason: &str| MpcError::Store { path: prepared.store.dir.display().to_string(), reason: reason.into() };
-        let (session, rest) = reply.split_first_chunk::<32>().ok_or_else(|| bad("short reply"))?;
+        let bad = |reason| MpcError::PeerStore { path: prepared.store.dir.display().to_string(), reason };
+        let (session, rest) = reply.split_first_chunk::<32>().ok_or_else(|| bad("sent too little"))?;
         if *session != prepared.store.session {
-            return Err(bad("the peer prepared another session"));
+            return Err(bad("prepared another session"));
         }
-        let (next, rest) = rest.split_first_chunk::<8>().ok_or_else(|| bad("short reply"))?;
+        let (next, rest) = rest.split_first_chunk::<8>().ok_or_else(|| bad("sent too little"))?;
         let (next, end) = (u64::from_le_bytes(*next), rest.first_chunk::<8>().map_or(0, |e| u64::from_le_bytes(*e)));
         if end != prepared.store.end {
-            return Err(bad("the peer prepared another number of correlations"));
+            return Err(bad("prepared another number of correlations"));
         }
         while prepared.store.next < next.min(prepared.store.end) {
             prepared.store.burn()?;

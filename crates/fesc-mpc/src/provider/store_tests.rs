@@ -138,3 +138,17 @@ fn files_that_were_never_synced_or_have_odd_names_do_not_count() {
     std::fs::write(p0.join("18446744073709551615.half"), b"x").unwrap();
     assert_eq!(open(dir.path(), Role::P0).left(), 0);
 }
+
+#[test]
+fn a_peer_that_prepared_something_else_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path(), &[dabits(1)]);
+    for (session, end) in [([1; 32], 1u64), (SESSION, 2)] {
+        let (mut ours, mut theirs) = Channel::memory_pair();
+        let hello = [&session[..], &0u64.to_le_bytes(), &end.to_le_bytes()].concat();
+        theirs.send(SYNC, hello).unwrap();
+        let started = Prepared::start(open(dir.path(), Role::P0), &mut ours);
+        assert!(matches!(started, Err(MpcError::PeerStore { .. })), "{end}");
+        assert_eq!(open(dir.path(), Role::P0).left(), 1, "nothing is burnt for it");
+    }
+}

@@ -1,7 +1,7 @@
 //! Providers against the ideal functionality; single use, also across a crash.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use fesc_net::Channel;
+use fesc_net::{Channel, Tag};
 use fesc_ring::Prg;
 
 use super::*;
@@ -13,7 +13,7 @@ use crate::{MpcError, Request, Role};
 fn dealer() -> (Channel, Channel, std::thread::JoinHandle<Result<u64, MpcError>>) {
     let (p0, d0) = Channel::memory_pair();
     let (p1, d1) = Channel::memory_pair();
-    let handle = std::thread::spawn(move || serve_dealer(d0, d1, &mut Prg::from_seed([5; 16])));
+    let handle = std::thread::spawn(move || serve_dealer(d0, d1, &mut Prg::from_seed([5; 16]), &Budget::unlimited()));
     (p0, p1, handle)
 }
 
@@ -64,6 +64,23 @@ fn the_dealer_refuses_parties_that_disagree() {
         assert!(peer.join().unwrap());
     });
     assert!(matches!(handle.join().unwrap(), Err(MpcError::DealerDisagreement { .. })));
+}
+
+#[test]
+fn a_stranger_cannot_make_the_dealer_allocate_gigabytes() {
+    let (mut p0, d0) = Channel::memory_pair();
+    let (mut p1, d1) = Channel::memory_pair();
+    // Few bytes packed, and 16 GiB in the two halves: validated, and refused before the first of them.
+    let request = Request::DaBits(DaBits { ring: ring(2), words: 1 << 24 });
+    request.validate().unwrap();
+    let ask = request.encode();
+    for link in [&mut p0, &mut p1] {
+        link.send(Tag(0x0401), (ask.len() as u32).to_le_bytes().to_vec()).unwrap();
+        link.send(Tag(0x0402), ask.clone()).unwrap();
+    }
+    let dealt = serve_dealer(d0, d1, &mut Prg::from_seed([5; 16]), &Budget::new(1 << 30, 4 << 30));
+    let Err(MpcError::DealerFull { bytes, limit }) = dealt else { panic!("dealt") };
+    assert!(bytes > 8 << 30 && limit == 1 << 30, "{bytes} {limit}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use fesc_model::outline::{LayerForms, scale};
 use fesc_model::twin::{Calibration, ExpForm, Preset, Twin};
 use fesc_model::{Config, Model, Shape, Weights};
 use fesc_mpc::correlation::Material;
-use fesc_mpc::provider::{Correlations, Dealer, TwoParty, serve_dealer};
+use fesc_mpc::provider::{Budget, Correlations, Dealer, TwoParty, serve_dealer};
 use fesc_mpc::{Cost, Ledger, MpcError, Party, Request, Role, Shared};
 use fesc_net::Channel;
 use fesc_ot::CotKind;
@@ -193,7 +193,7 @@ pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usiz
     let (d1, e1) = Channel::memory_pair();
     let (mut dealing, first, second) = (prg.fork(), prg.fork(), prg.fork());
     let (mine, theirs) = std::thread::scope(|scope| {
-        scope.spawn(move || serve_dealer(e0, e1, &mut dealing).unwrap());
+        scope.spawn(move || serve_dealer(e0, e1, &mut dealing, &Budget::unlimited()).unwrap());
         let peer = scope.spawn(|| run(Role::P1, p1, d1, second));
         (run(Role::P0, p0, d0, first), peer.join().unwrap())
     });

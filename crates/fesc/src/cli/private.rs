@@ -136,7 +136,7 @@ pub struct ServeArgs {
     /// Keep prepared correlations here, for `fesc prepare`.
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
-    /// Sessions at once.
+    /// Sessions at once. Each may need 17 open files (`ulimit -n`), and the server some 50 more.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub max_sessions: u16,
     /// Tokens of the longest run.

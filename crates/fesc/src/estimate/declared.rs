@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use fesc_infer::Flow;
-use fesc_infer::session::source::{half_bytes, two_party};
+use fesc_infer::session::source::two_party;
 use fesc_mpc::provider::{Price, TwoParty, dealer_cost};
 use fesc_mpc::{Cost, Request, Role};
 use fesc_net::Channel;
@@ -118,7 +118,7 @@ impl Declared {
                 let after = prices.refills(taken);
                 offline.0 += price.bytes.0 + after.0 - before.0;
                 offline.1 += price.bytes.1 + after.1 - before.1;
-                halves += half_bytes(request, Role::P0).max(half_bytes(request, Role::P1)) as u64;
+                halves += request.half_bytes(Role::P0).max(request.half_bytes(Role::P1)) as u64;
             }
             declared.requests += cost.demand.len() as u64;
             declared.largest = declared.largest.max(halves);

@@ -4,6 +4,7 @@ use std::io::{BufRead, Read, Write};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use fesc_mpc::provider::{Budget, serve_dealer};
 use fesc_net::{Channel, ClientSecurity, Identity, Listener, ServerSecurity, connect};
 use fesc_ring::Prg;
 use serde_json::Value;
@@ -55,7 +56,7 @@ fn work(job: &Job) -> Result<Value> {
     if job.seat == Seat::Dealer {
         let doors = listen(job, 2)?;
         let [p0, p1] = [&doors[0], &doors[1]].map(|door| admit(job, door));
-        return Ok(fesc_mpc::provider::serve_dealer(p0?, p1?, &mut os_random()?)?.into());
+        return Ok(serve_dealer(p0?, p1?, &mut os_random()?, &Budget::unlimited())?.into());
     }
     // P1 opens its door before it goes to the dealer, who admits P0 first, who needs P1's address: no circle.
     let door = if job.seat == Seat::P1 { listen(job, 1)?.pop() } else { None };

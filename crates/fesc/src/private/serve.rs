@@ -8,7 +8,7 @@ use anyhow::Result;
 use fesc_infer::ServerSetup;
 use fesc_infer::session::SessionError;
 use fesc_infer::session::public::Hosted;
-use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
+use fesc_infer::session::server::{Audience, Event, Limits, Options, Server, descriptors};
 use fesc_infer::session::source::shelf::Amount;
 use fesc_net::{Identity, Listener, ServerSecurity};
 use fesc_ring::memory::give_back;
@@ -27,6 +27,7 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
     if args.explain_trust {
         return trust::explain();
     }
+    enough_files(descriptors(args.max_sessions.into()) as u64)?;
     let mut prg = os_random()?;
     let progress = Progress::start("loading the model");
     let directory = (args.model.as_os_str() != "built-in").then_some(args.model.as_path());
@@ -102,6 +103,27 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
     report.finish()
 }
 
+/// Refuses a server that could run out of open files in the middle of its sessions. Where the system does not say how many there
+/// may be, nothing is refused.
+fn enough_files(needed: u64) -> Result<(), exit::Refusal> {
+    let most = std::fs::read_to_string("/proc/self/limits").ok().and_then(|text| soft_limit(&text));
+    match most.filter(|most| needed > *most) {
+        None => Ok(()),
+        Some(max) => Err(exit::Refusal::Limit {
+            what: "open files that --max-sessions may need",
+            value: needed,
+            max,
+            remedy: "raise the limit with `ulimit -n`, or take fewer --max-sessions",
+        }),
+    }
+}
+
+/// The soft limit of open files in the table of a process's limits; `None` if there is none.
+fn soft_limit(table: &str) -> Option<u64> {
+    let line = table.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 /// A flag that the first signal sets, and the end of standard input where that is asked for.
 pub fn told_to_stop(with_stdin: bool) -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -153,5 +175,19 @@ impl Audience for Log {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::soft_limit;
+
+    #[test]
+    fn the_soft_limit_is_read() {
+        let table =
+            |soft: &str| format!("Limit  Soft Limit  Hard Limit  Units\nMax open files  {soft}  524288  files\n");
+        assert_eq!(soft_limit(&table("1024")), Some(1024));
+        assert_eq!(soft_limit(&table("unlimited")), None);
+        assert_eq!(soft_limit(""), None);
     }
 }

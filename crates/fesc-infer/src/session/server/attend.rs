@@ -14,12 +14,13 @@ use crate::session::client::Making;
 use crate::session::core;
 use crate::session::dealer;
 use crate::session::download::Upload;
-use crate::session::error::{RefusalKind, Result, SessionError, at};
+use crate::session::error::{RefusalKind, Result, SessionError};
 use crate::session::handshake::{
     Accept, Batch, Granted, Greeting, Offer, Provider, Purpose, Refusal, Reply, Step, VERSION,
 };
 use crate::session::hex::Hex32;
 use crate::session::message::{Talk, parse};
+use crate::session::public::unsent;
 use crate::session::record::Recorder;
 use crate::session::report::{Doing, Progress, Report, Times};
 use crate::session::source::shelf::{Amount, Claimed, Note, bytes_of};
@@ -125,12 +126,14 @@ struct Visit<'a> {
 impl Visit<'_> {
     fn serve(mut self, prg: &mut Prg) -> Result<Report> {
         let mut setups = 0;
+        self.server.seats.listen(self.number);
         loop {
-            self.server.seats.listen(self.number);
             match self.talk.hear::<Step>(&mut self.channel, "step")? {
                 Step::Setup if setups < MOST_SETUPS => {
                     setups += 1;
                     self.setup()?;
+                    // The last window is still under way, and has its time before the client can speak.
+                    self.server.seats.give(self.number);
                 }
                 Step::Setup => {
                     let problem = "it asks for the public part again and again".into();
@@ -153,7 +156,7 @@ impl Visit<'_> {
         let upload = Upload::new(&mut self.channel, hosted.bytes);
         let mut taken = Taken { upload, seats: &self.server.seats, number: self.number, told: Instant::now() };
         hosted.write(&mut taken)?;
-        taken.upload.finish().map_err(at("public part of a model".as_ref()))
+        taken.upload.finish().map_err(unsent)
     }
 
     /// Refuses what must be refused, else grants it and compares the handshakes.
@@ -241,7 +244,7 @@ impl Visit<'_> {
 
     fn prepare(mut self, batch: &Batch, prg: &mut Prg) -> Result<Report> {
         let Self { server, number, .. } = self;
-        let mut checked = self.offer.admits_batch(batch);
+        let checked = self.offer.admits_batch(batch);
         let (Some(shelf), Ok(())) = (&server.shelf, &checked) else {
             let nothing =
                 Refusal { kind: RefusalKind::NotOffered, message: "this server keeps no correlations".into() };
@@ -251,20 +254,25 @@ impl Visit<'_> {
         let flow = core::flow(&server.hosted.outline, batch.bucket, batch.reveal.into(), table)?;
         server.expire(shelf)?;
         let (each, limit) = (bytes_of(&flow, Role::P1)?, server.options.limits.prepared);
-        let room = shelf.promise(batch.count as usize, each, limit)?;
-        if let Err(Amount { stores, bytes }) = room {
-            let Batch { count, .. } = batch;
-            let message = format!(
-                "no room for {count} prepared sessions of {each} bytes: {stores} of {bytes} bytes wait here already or are being \
-                 made, at most {} and {} bytes are kept; use some, or ask for fewer or shorter ones",
-                limit.stores, limit.bytes
-            );
-            checked = Err(Refusal { kind: RefusalKind::Full, message });
-        }
-        self.answer(checked, None)?;
+        let room = match shelf.promise(batch.count as usize, each, limit)? {
+            Ok(room) => room,
+            Err(Amount { stores, bytes }) => {
+                let (Batch { count, .. }, kind) = (batch, RefusalKind::Full);
+                let message = format!(
+                    "no room for {count} prepared sessions of {each} bytes: at most {} and {} bytes are kept; use some, or ask \
+                     for fewer or shorter ones",
+                    limit.stores, limit.bytes
+                );
+                refuse::<Granted>(&mut self.talk, &mut self.channel, kind, message.clone())?;
+                // What others keep here is not for this client: only the log has it.
+                let message = format!("{message} ({stores} of {bytes} bytes wait here or are being made)");
+                return Err(SessionError::Refused { kind, message });
+            }
+        };
+        self.answer(Ok(()), None)?;
         let note = Note { model: server.hosted.id, bucket: batch.bucket, reveal: batch.reveal, peer: None };
         let nonces = [self.theirs, self.offer.nonce];
-        let making = Making { role: Role::P1, flow: &flow, batch, nonces, note: &note, room: room.ok(), setup: None };
+        let making = Making { role: Role::P1, flow: &flow, batch, nonces, note: &note, room: Some(room), setup: None };
         let (_, seconds) = making.run(&mut self.channel, shelf, prg, &mut Teller(server, number))?;
         let total = self.start.elapsed().as_secs_f64();
         let times = Times { setup: total - seconds, run: seconds, waited: seconds, total, ..Times::default() };

@@ -34,6 +34,7 @@ use super::hex::Hex32;
 use super::public::Hosted;
 use super::report::{Doing, Report};
 use super::source::shelf::{Amount, Shelf};
+pub use seats::descriptors;
 use seats::{Cut, Seats};
 
 /// How often the listener looks at its clock.
@@ -51,7 +52,7 @@ pub struct Limits {
     pub tokens: usize,
     /// Time of a session.
     pub time: Duration,
-    /// Time in which a client must speak, each time that it is its turn in the handshake; four times that to take a window of the public part.
+    /// Time in which a client must speak, each time that it is its turn in the handshake; four times that to take a window of the public part, and to speak after the last.
     pub speak: Duration,
     /// Prepared correlations that may wait for their use.
     pub prepared: Amount,
@@ -209,8 +210,10 @@ impl Server {
             let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
             Err(SessionError::Died(text.into()))
         });
-        // A session's memory is the system's again before the next one.
-        give_back();
+        // A session's memory is the system's again before the next one. Strangers had none, and cost no more than they must.
+        if self.seats.seated(number) {
+            give_back();
+        }
         let cut = self.seats.was_cut(number);
         self.seats.leave(number);
         match result {
@@ -220,7 +223,7 @@ impl Server {
                 // Seen from its thread, a cut session ended because its connection did.
                 let error = match cut {
                     Some(Cut::Time) => SessionError::TimeLimit(self.options.limits.time),
-                    Some(Cut::Silence) => SessionError::Silent(self.options.limits.speak),
+                    Some(Cut::Silence(within)) => SessionError::Silent(within),
                     None => error,
                 };
                 self.audience.event(number, Event::Failed(&error));

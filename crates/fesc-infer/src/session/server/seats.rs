@@ -19,10 +19,22 @@ const GREETING: Duration = Duration::from_secs(30);
 /// A window of the public part is 32 MiB: four minutes for it, as a server's limit is unless told, are 1.1 megabits a second.
 const GIVING: u32 = 4;
 
+/// Of a connection that speaks: three for its two directions, one to hang it up. A stranger has two until then.
+const DESCRIPTORS: usize = 4;
+/// Of the process itself: its files, its standard streams, where it listens.
+const OWN_DESCRIPTORS: usize = 16;
+
+/// About how many descriptors a server of so many sessions may need at once: for each its two connections, the dealer's and a
+/// file of a store, and strangers on all other places.
+pub const fn descriptors(sessions: usize) -> usize {
+    let strangers = (PLACES_PER_SEAT - 2) * sessions + MORE_PLACES;
+    (3 * DESCRIPTORS + 1) * sessions + 2 * strangers + OWN_DESCRIPTORS
+}
+
 struct Sitting {
     until: Instant,
-    /// While it is the client's turn to speak of terms.
-    speak_by: Option<Instant>,
+    /// While it is the client's turn to speak of terms: until when, and how long it was given.
+    speak_by: Option<(Instant, Duration)>,
     lines: Vec<Hangup>,
     cut: Option<Cut>,
 }
@@ -32,8 +44,8 @@ struct Sitting {
 pub(in crate::session) enum Cut {
     /// It was over its time.
     Time,
-    /// The client did not speak when it was its turn.
-    Silence,
+    /// The client did not speak within this when it was its turn.
+    Silence(Duration),
 }
 
 #[derive(Default)]
@@ -131,12 +143,12 @@ impl Seats {
 
     /// It is the client's turn to speak of terms, from now on.
     pub(in crate::session) fn listen(&self, number: u64) {
-        self.speak_by(number, Some(Instant::now() + self.speak));
+        self.speak_by(number, Some(self.speak));
     }
 
-    /// It is the client's turn to take a window of the public part, for which a slow line needs longer.
+    /// It is the client's turn to take a window of the public part, for which a slow line needs longer; after the last one it speaks.
     pub(in crate::session) fn give(&self, number: u64) {
-        self.speak_by(number, Some(Instant::now() + GIVING * self.speak));
+        self.speak_by(number, Some(GIVING * self.speak));
     }
 
     /// It no longer is: only the time of the session counts, and the limits of its channels.
@@ -144,9 +156,9 @@ impl Seats {
         self.speak_by(number, None);
     }
 
-    fn speak_by(&self, number: u64, when: Option<Instant>) {
+    fn speak_by(&self, number: u64, within: Option<Duration>) {
         if let Some(sitting) = lock(&self.state).sitting.get_mut(&number) {
-            sitting.speak_by = when;
+            sitting.speak_by = within.map(|within| (Instant::now() + within, within));
         }
     }
 
@@ -162,6 +174,11 @@ impl Seats {
         let mut state = lock(&self.state);
         state.greeting.remove(&number);
         state.sitting.remove(&number);
+    }
+
+    /// Whether it has a seat.
+    pub(in crate::session) fn seated(&self, number: u64) -> bool {
+        lock(&self.state).sitting.contains_key(&number)
     }
 
     /// Why the session was cut, if it was.
@@ -221,8 +238,8 @@ impl Sitting {
     fn check(&mut self, now: Instant) {
         let why = if self.until <= now {
             Cut::Time
-        } else if self.speak_by.is_some_and(|by| by <= now) {
-            Cut::Silence
+        } else if let Some((_, within)) = self.speak_by.filter(|(by, _)| *by <= now) {
+            Cut::Silence(within)
         } else {
             return;
         };
@@ -249,6 +266,7 @@ mod tests {
         let seats = seats(2, 60);
         let line = || Channel::memory_pair().0.hangup().unwrap();
         assert!(seats.sit(1, line()) && seats.sit(2, line()) && !seats.sit(3, line()));
+        assert!(seats.seated(2) && !seats.seated(3));
         seats.leave(1);
         assert!(seats.sit(3, line()));
         seats.close();
@@ -303,7 +321,7 @@ mod tests {
         assert!(seats.was_cut(1).is_none() && a.recv(tag, 1).is_ok(), "it spoke, or was not asked");
         seats.listen(1);
         seats.expire();
-        assert!(seats.was_cut(1) == Some(Cut::Silence) && a.recv(tag, 1).is_err());
+        assert!(seats.was_cut(1) == Some(Cut::Silence(Duration::ZERO)) && a.recv(tag, 1).is_err());
     }
 
     #[test]

@@ -17,7 +17,6 @@ use fesc_mpc::provider::Correlations;
 use fesc_mpc::{MpcError, Request, Role};
 use fesc_net::{Channel, Hangup, Stats};
 
-use super::size::half_bytes;
 use crate::session::core::Flow;
 use crate::session::error::{Result, SessionError};
 
@@ -232,7 +231,7 @@ fn make<G: Generator>(
         let start = Instant::now();
         let half = generator.make(&request)?;
         seconds += start.elapsed().as_secs_f64();
-        let bytes = half_bytes(&request, role);
+        let bytes = request.half_bytes(role);
         if !queue.put(Made { request, half, bytes }) {
             break;
         }

@@ -9,7 +9,6 @@
 
 pub mod ahead;
 pub mod shelf;
-mod size;
 mod timed;
 
 use std::sync::Arc;
@@ -27,7 +26,6 @@ use super::error::Result;
 use super::phase;
 use ahead::{Generated, Generator, Maker};
 use shelf::{Ashes, Burnt};
-pub use size::half_bytes;
 pub use timed::{Clock, Timed};
 
 /// The two parties' generator: oblivious transfer, and RLWE for products.

@@ -12,7 +12,7 @@ use fesc_mpc::Role;
 use fesc_mpc::provider::Store;
 
 use super::{Note, Shelf, read_note, sync};
-use crate::session::error::{Result, at};
+use crate::session::error::{Result, SessionError, at};
 use crate::session::hex::Hex32;
 
 /// A store that nobody else can take; free again when dropped.
@@ -78,11 +78,14 @@ impl Shelf {
     pub fn claim(&self, id: Hex32, note: &Note) -> Result<Claimed> {
         // Shared: nobody marks a store as used meanwhile, so what is locked under this name still has it.
         let _shared = self.locked(File::lock_shared)?;
-        // A note that cannot be read is that of a store which somebody takes away, or of none.
-        if !read_note(&self.path(id)).is_ok_and(|n| n == *note) {
-            return Ok(Claimed::Absent);
+        match read_note(&self.path(id)) {
+            Ok(found) if found == *note => self.lock(id),
+            // Made for something else, or no note at all: somebody takes the store away, or it is none.
+            Ok(_) | Err(SessionError::File { .. }) => Ok(Claimed::Absent),
+            Err(SessionError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(Claimed::Absent),
+            // A disk that fails now says nothing about the store: the peer must not throw its half away for that.
+            Err(e) => Err(e),
         }
-        self.lock(id)
     }
 
     /// Takes the lock of a store. The shelf's own must be held.

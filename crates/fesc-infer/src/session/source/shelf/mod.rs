@@ -88,24 +88,31 @@ impl Shelf {
         self.directory.join(id.to_string())
     }
 
+    /// Our own directories, by their kind. Whatever else lies here is somebody's, and is left alone.
+    fn found(&self, wanted: Kind) -> Result<Vec<(Hex32, PathBuf)>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.directory).map_err(at(&self.directory))? {
+            let entry = entry.map_err(at(&self.directory))?;
+            let named = entry.file_name().to_str().and_then(kind).filter(|(_, kind)| *kind == wanted);
+            // One that is gone meanwhile has no type.
+            found.extend(
+                named.filter(|_| entry.file_type().is_ok_and(|t| t.is_dir())).map(|(id, _)| (id, entry.path())),
+            );
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
     /// Whole, unused stores.
     pub fn ids(&self) -> Result<Vec<Hex32>> {
-        let entries = fs::read_dir(&self.directory).map_err(at(&self.directory))?;
-        let mut ids = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(at(&self.directory))?.file_name();
-            ids.extend(name.to_str().and_then(|n| n.parse::<Hex32>().ok()));
-        }
-        ids.sort_unstable();
-        Ok(ids)
+        Ok(self.found(Kind::Whole)?.into_iter().map(|(id, _)| id).collect())
     }
 
     /// Deletes what a process that is gone left half-made or used. What a living one works on stays: it holds its lock.
     pub fn sweep(&self) -> Result<()> {
         let _alone = self.locked(File::lock)?;
-        for entry in fs::read_dir(&self.directory).map_err(at(&self.directory))? {
-            let path = entry.map_err(at(&self.directory))?.path();
-            if path.extension().is_some_and(|e| e == "new" || e == "used") && abandoned(&path)? {
+        for (_, path) in self.found(Kind::Passing)? {
+            if abandoned(&path)? {
                 match fs::remove_dir_all(&path) {
                     // Its owner lives and was deleting it too.
                     Err(e) if e.kind() == ErrorKind::NotFound => {}
@@ -168,6 +175,22 @@ impl Drop for Draft {
             let _ = fs::remove_dir_all(&self.path);
         }
     }
+}
+
+/// What a name says of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Whole,
+    /// Half-made or used.
+    Passing,
+}
+
+fn kind(name: &str) -> Option<(Hex32, Kind)> {
+    let (stem, kind) = match name.strip_suffix(".new").or(name.strip_suffix(".used")) {
+        Some(stem) => (stem, Kind::Passing),
+        None => (name, Kind::Whole),
+    };
+    Some((stem.parse().ok()?, kind))
 }
 
 /// Whether nobody works on this store any more.

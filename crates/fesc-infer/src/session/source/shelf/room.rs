@@ -5,6 +5,7 @@
 //! way: two servers on one shelf can pass it by what they make at once.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -105,7 +106,11 @@ impl Shelf {
         let mut gone = 0;
         for id in self.ids()? {
             let note = self.path(id).join(NOTE);
-            let made = fs::metadata(&note).and_then(|m| m.modified()).map_err(at(&note))?;
+            let made = match fs::metadata(&note).and_then(|m| m.modified()) {
+                // Without a note it is none of ours, whatever its name.
+                Err(e) if e.kind() == ErrorKind::NotFound => continue,
+                made => made.map_err(at(&note))?,
+            };
             // A store from the future, after the clock was set back, is not old.
             if made.elapsed().is_ok_and(|since| since > age)
                 && let Claimed::Mine(_claim) = self.lock(id)?
@@ -120,7 +125,7 @@ impl Shelf {
 
 /// Bytes on disk of a store. One that is taken away meanwhile has none.
 fn size(store: &Path) -> Result<u64> {
-    let gone = |e: &std::io::Error| e.kind() == std::io::ErrorKind::NotFound;
+    let gone = |e: &std::io::Error| e.kind() == ErrorKind::NotFound;
     let files = match fs::read_dir(store) {
         Ok(files) => files,
         Err(e) if gone(&e) => return Ok(0),

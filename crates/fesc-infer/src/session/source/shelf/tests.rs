@@ -124,6 +124,39 @@ fn whoever_opens_the_shelf_deletes_the_secrets_of_the_dead_and_nothing_of_the_li
 }
 
 #[test]
+fn what_is_not_ours_stays_and_stops_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let id = Hex32([3; 32]);
+    let directories = ["notes.new", "letters.used", &Hex32([4; 32]).to_string()].map(|name| dir.path().join(name));
+    let files =
+        ["readme", "draft.new", &format!("{id}"), &format!("{id}.new"), &format!("{id}.used"), &format!("{id}.bak")]
+            .map(|name| dir.path().join(name));
+    directories.iter().for_each(|path| fs::create_dir(path).unwrap());
+    files.iter().for_each(|path| fs::write(path, "something").unwrap());
+    let shelf = Shelf::open(dir.path()).unwrap();
+    assert_eq!(shelf.expire(Duration::ZERO).unwrap(), 0);
+    assert!(directories.iter().chain(&files).all(|path| path.exists()));
+    let ours = put(&shelf, 7);
+    assert_eq!(shelf.claim_any(&note()).unwrap().unwrap().id(), ours);
+    assert!(shelf.promise(1, 1, Amount { stores: 100, bytes: PLENTY }).unwrap().is_ok());
+}
+
+#[test]
+fn a_note_that_cannot_be_read_now_is_no_reason_to_say_that_there_is_no_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let shelf = Shelf::open(dir.path()).unwrap();
+    let path = shelf.path(put(&shelf, 7)).join(NOTE);
+    // A disk that fails, as nearly as a test can have it.
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    assert!(matches!(shelf.claim(Hex32([7; 32]), &note()), Err(SessionError::Io { .. })));
+    fs::remove_dir(&path).unwrap();
+    assert!(absent(&shelf, Hex32([7; 32]), &note()), "without a note it is none");
+    fs::write(&path, "{").unwrap();
+    assert!(absent(&shelf, Hex32([7; 32]), &note()), "nor with one that says nothing");
+}
+
+#[test]
 fn a_session_that_fails_before_its_run_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let shelf = Shelf::open(dir.path()).unwrap();
