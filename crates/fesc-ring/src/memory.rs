@@ -21,8 +21,9 @@ mod tests {
 
     /// Bytes of this process that are in memory.
     fn resident() -> usize {
-        let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-        4096 * text.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap()
+        let text = std::fs::read_to_string("/proc/self/status").unwrap();
+        let kib = text.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")).unwrap();
+        kib.trim().parse::<usize>().unwrap() << 10
     }
 
     #[test]

@@ -21,9 +21,7 @@ impl fmt::Debug for Seed {
 impl Seed {
     /// A new one.
     pub fn random(prg: &mut Prg) -> Self {
-        let mut bytes = [0; 32];
-        prg.fill_bytes(&mut bytes);
-        Self(bytes)
+        Self(prg.public_bytes())
     }
 
     /// The uniform polynomial of a purpose and a place. `purpose` has one length or none is a prefix of another.

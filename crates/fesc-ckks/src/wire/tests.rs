@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::client::{Decryptor, KeyGenerator, SecretEncryptor, SecretKey};
+use crate::server::EvaluationKeyPlan;
 use crate::testing::tiny;
 use crate::{Encoder, RingMask};
 use fesc_ring::Prg;
@@ -83,6 +84,38 @@ fn objects_come_back_as_they_were() {
     assert_eq!(key.purpose(), KeyPurpose::Galois(5));
     let key = SeededKey::read(&b.params, &b.objects[2].1).unwrap();
     assert_eq!(key.purpose(), KeyPurpose::Relinearisation);
+}
+
+/// A key from a stream is the key from bytes; a stream that ends is an error wherever it ends.
+#[test]
+fn a_streamed_key_is_the_same_and_a_short_stream_is_an_error() {
+    let b = bench();
+    let plan = EvaluationKeyPlan { rotations: vec![1], conjugation: false, relinearisation: true };
+    for (_, bytes) in b.objects.iter().filter(|(kind, _)| *kind == Kind::SwitchingKey) {
+        let read = SeededKey::read(&b.params, bytes).unwrap();
+        let purpose = read.purpose();
+        let mut keys = EvaluationKeys::new(&b.params, &plan);
+        assert_eq!(keys.receive(&mut &bytes[..]), Ok(purpose));
+        let words = |key: &SwitchingKey| -> Vec<u64> {
+            key.unpacked().iter().flatten().flat_map(|poly| poly.words().to_vec()).collect()
+        };
+        assert!(words(keys.get(purpose).unwrap()) == words(&read.expand()));
+        for end in [0, 1, HEADER_BYTES - 1, HEADER_BYTES, HEADER_BYTES + 1, bytes.len() / 2, bytes.len() - 1] {
+            let mut keys = EvaluationKeys::new(&b.params, &plan);
+            let cause = WireError::Stream { kind: std::io::ErrorKind::UnexpectedEof };
+            assert_eq!(
+                keys.receive(&mut &bytes[..end]),
+                Err(CkksError::Wire { what: "switching key", cause }),
+                "{end}"
+            );
+            assert_eq!(keys.purposes().count(), 0);
+        }
+        let mut wrong = bytes.clone();
+        let end = wrong.len();
+        wrong[end - 8..].fill(0xff);
+        let e = keys.receive(&mut &wrong[..]).unwrap_err();
+        assert!(matches!(e, CkksError::Wire { cause: WireError::Residue { limb: 9, .. }, .. }), "{e}");
+    }
 }
 
 #[test]

@@ -111,9 +111,11 @@ mod tests {
         let budget = Budget::new(10, 10);
         let held = budget.take([4, 4]).unwrap();
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| budget.take([4, 4]).is_ok());
-            drop(held);
-            assert!(waiting.join().unwrap());
+            scope.spawn(move || {
+                std::thread::sleep(Duration::from_millis(100));
+                drop(held);
+            });
+            assert!(budget.take([4, 4]).is_ok());
         });
     }
 }

@@ -63,9 +63,11 @@ pub fn dealer_cost(request: &Request, role: Role) -> (u64, u64) {
 
 /// Serves correlations until either party closes its channel, within what `budget` allows. Returns the number of correlations
 /// dealt.
-pub fn serve(mut p0: Channel, mut p1: Channel, prg: &mut Prg, budget: &Budget) -> Result<u64, MpcError> {
+pub fn serve(p0: Channel, p1: Channel, prg: &mut Prg, budget: &Budget) -> Result<u64, MpcError> {
     let mut dealt = 0;
     let mut before = None;
+    // Declared after the room, so that they go first: a channel that is dropped still holds what it could not send.
+    let (mut p0, mut p1) = (p0, p1);
     loop {
         let first = match read_request(&mut p0) {
             Ok(r) => r,
@@ -82,7 +84,7 @@ pub fn serve(mut p0: Channel, mut p1: Channel, prg: &mut Prg, budget: &Budget) -
         }
         // Who asks again has the replies to what it asked before.
         drop(before.take());
-        let mut room = budget.take([Role::P0, Role::P1].map(|role| first.half_bytes(role)))?;
+        let room = before.insert(budget.take([Role::P0, Role::P1].map(|role| first.half_bytes(role)))?);
         let [mut d0, mut d1] = [Role::P0, Role::P1].map(|role| Draw::new(first.layout(role), prg));
         first.complete(&mut d0.half, &mut d1.half)?;
         let mut replies = 0;
@@ -93,7 +95,6 @@ pub fn serve(mut p0: Channel, mut p1: Channel, prg: &mut Prg, budget: &Budget) -
             channel.send(HALF, reply)?;
         }
         room.keep(replies);
-        before = Some(room);
         dealt += 1;
     }
 }
@@ -111,7 +112,7 @@ struct Draw {
 
 impl Draw {
     fn new(layout: Vec<FieldSpec>, prg: &mut Prg) -> Self {
-        let seed = Zeroizing::new(prg.next_u128().to_le_bytes());
+        let seed = Zeroizing::new(prg.public_bytes());
         let half = Material::sample(&layout, &mut Prg::from_seed(*seed));
         Self { seed, layout, half }
     }

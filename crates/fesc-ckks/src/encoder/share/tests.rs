@@ -36,7 +36,7 @@ fn decoded_in_doubles(encoder: &Encoder, share: &[i128], scale: f64, fraction: u
 
 #[test]
 fn shares_decoded_alone_add_up_to_the_value() {
-    for log_n in [1, 2, 4, 8, 12, 15] {
+    for log_n in [1, 2, 4, 8, 12, 15, 16] {
         let params = tiny(log_n, 3);
         let encoder = Encoder::new(&params);
         let mut prg = Prg::from_seed([log_n as u8; 16]);

@@ -64,14 +64,17 @@ impl Drop for Ashes {
 }
 
 impl Shelf {
-    /// Claims the first store that fits and is free.
+    /// Claims the first store that fits and is free. One that cannot be read is an error only if there is no other.
     pub fn claim_any(&self, note: &Note) -> Result<Option<Claim>> {
+        let mut unread = None;
         for id in self.ids()? {
-            if let Claimed::Mine(claim) = self.claim(id, note)? {
-                return Ok(Some(claim));
+            match self.claim(id, note) {
+                Ok(Claimed::Mine(claim)) => return Ok(Some(claim)),
+                Ok(_) => {}
+                Err(e) => unread = Some(e),
             }
         }
-        Ok(None)
+        unread.map_or(Ok(None), Err)
     }
 
     /// Claims one store, if it is here, unused, and made for that.

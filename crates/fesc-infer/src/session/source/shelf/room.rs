@@ -78,9 +78,10 @@ fn lock(promised: &Mutex<Amount>) -> MutexGuard<'_, Amount> {
 impl Shelf {
     /// Whole, unused stores.
     pub fn holds(&self) -> Result<Amount> {
-        let ids = self.ids()?;
-        let sizes = ids.iter().map(|id| size(&self.path(*id)));
-        Ok(Amount { stores: ids.len(), bytes: sizes.sum::<Result<u64>>()? })
+        // Without a note it is none of ours, whatever its name.
+        let ours = self.ids()?.into_iter().map(|id| self.path(id)).filter(|path| path.join(NOTE).exists());
+        ours.map(|path| size(&path))
+            .try_fold(Amount::default(), |sum, bytes| Ok(Amount { stores: sum.stores + 1, bytes: sum.bytes + bytes? }))
     }
 
     /// Room for `count` stores of `each` bytes besides those that are here and those that other sessions of this process may still
