@@ -35,7 +35,7 @@ const CKKS_NAMES: &[&str] = &[
 const OPS: &[(&str, u64, f64)] = &[
     ("encode", 2, 30.0),
     ("encode_coefficients", 0, 30.0),
-    ("encrypt", 6, 19.5),
+    ("encrypt", 15, 23.5),
     ("encrypt_secret", 2, 27.0),
     ("decrypt", 0, 27.0),
     ("decode", 2, 30.0),

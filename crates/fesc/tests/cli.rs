@@ -77,7 +77,19 @@ fn inspect_lists_every_message() {
 
 #[test]
 fn parameter_sets_are_listed_with_the_sizes_of_their_keys() {
-    let names = ["set", "n", "levels", "log_qp", "security_bits", "precision_bits", "key_bytes", "key_memory_bytes"];
+    let names = [
+        "set",
+        "n",
+        "levels",
+        "depth",
+        "digits",
+        "special_primes",
+        "log_qp",
+        "security_bits",
+        "precision_bits",
+        "key_bytes",
+        "key_memory_bytes",
+    ];
     let listed = json(&["inspect", "--sets", "--json"], &names);
     assert!(listed.len() > 10 && listed.iter().all(|row| row["security_bits"] == 128));
     let scan = listed.iter().find(|row| row["set"] == "scan-2048").unwrap();

@@ -220,7 +220,8 @@ fn a_model_without_a_classifier_or_with_another_tokenizer_is_refused() {
 fn a_place_without_a_model_is_named_with_what_belongs_there() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().display().to_string();
-    for args in [&["serve", "--model", &path][..], &["classify", "--plain", "--model", &path, "README.md"]] {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    for args in [&["serve", "--model", &path][..], &["classify", "--plain", "--model", &path, manifest]] {
         let said = fesc(args).fails(2);
         assert!(said.contains("no model in") && said.contains("config.json") && said.contains("shipped"), "{said}");
     }
