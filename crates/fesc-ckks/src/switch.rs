@@ -20,11 +20,16 @@
 //! key switches of one polynomial (hoisting) share the digits of steps 2 and 3 inside the loop over primes ([`each_prime`]).
 //!
 //! Cost at level `l` with `K` special primes and `D` digits, one key: `l + 1 + (D - 1) (l + 1) + D K + 2 K + 2 (l + 1)` transforms,
-//! [`SwitchCost`] counts them; `2 D (l + 1 + K) N` words of key from memory.
+//! [`SwitchCost`] counts them; `2 D (l + 1 + K) N` residues of key from memory.
 //!
-//! **Where the time goes.** A rotation on `chain-3` (168 transforms, 144 conversions, 66 MB of key), one thread of a machine busy with other work, by samples: transforms 53 percent,
-//! conversions 18, sums with the key 21, differences, permutation and copies 8. It takes three times as long as the transforms alone on a limb in the
-//! cache: the rest of the factor is memory (sources of conversions, limbs that wait, keys), not arithmetic.
+//! **Where the time goes.** A rotation alone on one thread of an idle machine, each part measured apart and in turn with the whole (`fesc bench ckks --op rotate --json`):
+//!
+//! | set | ms | transforms | conversions | sums with the key | its memory | the rest |
+//! |---|---|---|---|---|---|---|
+//! | `chain-3` (168 transforms, 144 conversions, 43 MB of key) | 28.7 | 38 % | 28 % | 11 % | 9 % | 14 % |
+//! | `chain-4` (155, 116, 63 MB) | 64.3 | 38 % | 41 % | 10 % | 5 % | 7 % |
+//!
+//! It takes 2.6 times as long as its transforms alone on limbs in the cache.
 //!
 //! Threads work on different primes. What they compute does not depend on how many there are.
 
