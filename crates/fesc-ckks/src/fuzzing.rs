@@ -7,8 +7,7 @@ use std::sync::OnceLock;
 
 use fesc_ring::Prg;
 
-use crate::client::{Decryptor, SecretKey};
-use crate::client::{KeyGenerator, SecretEncryptor};
+use crate::client::{Decryptor, KeyGenerator, SecretEncryptor, SecretKey};
 use crate::server::{EvaluationKeyPlan, EvaluationKeys, Evaluator, KeyPurpose, PublicKey, SeededKey};
 use crate::{Ciphertext, Encoder, Masked, Params, ParamsLiteral, RingMask, Upload, wire};
 

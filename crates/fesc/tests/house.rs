@@ -163,6 +163,24 @@ fn insecure_forms_exist_only_in_tests() {
     }
 }
 
+/// Every nonce and seed that is sent has a generator of its own (`Prg::public_bytes` says why). These are the places that draw one.
+#[test]
+fn what_is_published_is_drawn_apart_from_secrets() {
+    let drawn = [
+        ("crates/fesc-ckks/src/seed.rs", 1),
+        ("crates/fesc-infer/src/session/mod.rs", 1),
+        ("crates/fesc-mpc/src/provider/dealer.rs", 1),
+        ("crates/fesc-ot/src/base.rs", 2),
+        ("crates/fesc-rlwe/src/coefficients/sample.rs", 1),
+        ("crates/fesc-rlwe/src/public.rs", 1),
+        ("crates/fesc-rlwe/src/slots/wire.rs", 1),
+    ];
+    for (file, times) in drawn {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        assert_eq!(text.matches("prg.public_bytes()").count(), times, "{file}: something published is drawn otherwise");
+    }
+}
+
 /// Secret keys of CKKS are made and used by clients: by files that say so, by measurements, and by tests.
 #[test]
 fn server_code_never_names_the_clients_half_of_ckks() {
