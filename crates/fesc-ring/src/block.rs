@@ -1,8 +1,9 @@
 //! 128-bit blocks: AES batches, tweaked hashing, GGM levels, bit-matrix transpose, the local linear code.
 //!
-//! A block is a `u128`; its AES byte order is little-endian. Every kernel is written once, in a macro, over a batch of
-//! 32 blocks; only the AES permutation of a batch differs between the paths: `vaes` (8 vectors of 4 blocks), `ni`
-//! (AES-NI, 8 blocks at a time) and `soft` (the `aes` crate). So the paths agree by construction, and a test says so.
+//! A block is a `u128`; its AES byte order is little-endian. Every kernel is written once, in a macro, over a
+//! batch of 32 blocks; only the AES permutation of a batch differs between the paths: `vaes` (8 vectors of 4
+//! blocks), `vaes256` (8 vectors of 2), `ni` (AES-NI, 8 blocks at a time) and `soft` (the `aes` crate). So
+//! the paths agree by construction, and a test says so.
 //!
 //! What is not guaranteed: on the `soft` path constant time is what the `aes` crate gives.
 
@@ -18,6 +19,8 @@ mod soft;
 mod transpose;
 #[cfg(target_arch = "x86_64")]
 mod vaes;
+#[cfg(target_arch = "x86_64")]
+mod vaes256;
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 pub enum Path {
     /// Plain Rust.
     Portable,
-    /// AVX2 with AES-NI, PCLMULQDQ, BMI2 and FMA.
+    /// AVX2 with AES-NI, PCLMULQDQ, BMI2 and FMA; VAES on 256 bits where the processor has it.
     Avx2,
     /// AVX-512 F/BW/DQ/VL/IFMA with VAES and VPCLMULQDQ, on top of [`Path::Avx2`].
     Avx512,
@@ -56,6 +56,13 @@ fn detect() -> Path {
         (true, false) => Path::Avx2,
         _ => Path::Portable,
     }
+}
+
+/// Whether AES instructions work on vectors of two blocks: Zen 3, Alder Lake and later have them without
+/// AVX-512. The AVX2 path uses them where they are.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn wide_aes() -> bool {
+    is_x86_feature_detected!("vaes")
 }
 
 #[cfg(not(target_arch = "x86_64"))]

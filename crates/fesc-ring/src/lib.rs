@@ -24,6 +24,9 @@ pub mod primes;
 pub mod ring;
 pub mod rns;
 pub mod sample;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod watch;
 pub mod wide;
 
 pub use matrix::{Matrix, MatrixError, View};

@@ -1,9 +1,10 @@
 //! Correlations: everything input-independent that the two parties hold before they compute.
 //!
-//! A [`Request`] names one correlation completely. Its *layout* lists the fields of each party's half; a field is
-//! *free* (uniform, the owner may draw it) or *determined* (computed from the other fields of both halves by the
-//! ideal functionality, [`Request::complete`]). From the layout alone follow: how a dealer compresses a half (a seed
-//! for the free fields, explicit determined ones), how a half is written to disk, and what a generator must produce.
+//! A [`Request`] names one correlation completely. Its *layout* lists the fields of each party's half; a
+//! field is *free* (uniform, the owner may draw it) or *determined* (computed from the other fields of both
+//! halves by the ideal functionality, `Request::complete`). From the layout alone follow: how a dealer
+//! compresses a half (a seed for the free fields, explicit determined ones), how a half is written to disk,
+//! and what a generator must produce.
 //!
 //! A correlation is used once, as a whole: [`Material`] is not `Clone`, and protocols take it by value.
 

@@ -1,17 +1,20 @@
 //! AES-128 with one key, and what is built from it as a permutation `pi`.
 
 use aes::cipher::KeyInit;
+#[cfg(target_arch = "x86_64")]
 use zeroize::Zeroize;
 
 use super::soft;
 #[cfg(target_arch = "x86_64")]
-use super::{ni, vaes};
+use super::{ni, vaes, vaes256};
 use crate::cpu::{self, Path};
 
 enum Keys {
     Soft(Box<aes::Aes128>),
     #[cfg(target_arch = "x86_64")]
     Ni([u128; 11]),
+    #[cfg(target_arch = "x86_64")]
+    Vaes256([u128; 11]),
     #[cfg(target_arch = "x86_64")]
     Vaes([u128; 11]),
 }
@@ -29,6 +32,9 @@ macro_rules! on_path {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `with_path` makes these keys only when the processor has the path's instructions.
             Keys::Ni(k) => unsafe { ni::$kernel(k, $($arg),*) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Keys::Vaes256(k) => unsafe { vaes256::$kernel(k, $($arg),*) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
             Keys::Vaes(k) => unsafe { vaes::$kernel(k, $($arg),*) },
@@ -54,10 +60,25 @@ impl Aes {
         if path != Path::Portable {
             // SAFETY: the caller passes a path that the processor has, and both of these include AES-NI.
             let round = unsafe { ni::key_schedule(key) };
-            return Self { keys: if path == Path::Avx512 { Keys::Vaes(round) } else { Keys::Ni(round) } };
+            return Self {
+                keys: match path {
+                    Path::Avx512 => Keys::Vaes(round),
+                    _ if cpu::wide_aes() => Keys::Vaes256(round),
+                    _ => Keys::Ni(round),
+                },
+            };
         }
         let _ = path;
         Self { keys: Keys::Soft(Box::new(aes::Aes128::new(&key.to_le_bytes().into()))) }
+    }
+
+    /// The AVX2 path of a processor without wide AES instructions, where tests compare the two.
+    #[cfg(all(test, target_arch = "x86_64"))]
+    pub(super) fn narrow(key: u128) -> Option<Self> {
+        Path::available().any(|p| p == Path::Avx2).then(|| {
+            // SAFETY: the processor has the path, which includes AES-NI.
+            Self { keys: Keys::Ni(unsafe { ni::key_schedule(key) }) }
+        })
     }
 
     /// `pi` on every block.
@@ -103,10 +124,16 @@ impl Aes {
 
 impl Drop for Aes {
     fn drop(&mut self) {
-        match &mut self.keys {
-            Keys::Soft(_) => {}
-            #[cfg(target_arch = "x86_64")]
-            Keys::Ni(k) | Keys::Vaes(k) => k.zeroize(),
+        #[cfg(target_arch = "x86_64")]
+        {
+            // The box wipes itself. Beside it is room for the keys of other paths, where a move may have left
+            // what the stack had: the key, as a test found.
+            if matches!(self.keys, Keys::Soft(_)) {
+                self.keys = Keys::Ni([0; 11]);
+            }
+            if let Keys::Ni(k) | Keys::Vaes256(k) | Keys::Vaes(k) = &mut self.keys {
+                k.zeroize();
+            }
         }
     }
 }

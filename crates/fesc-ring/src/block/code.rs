@@ -14,6 +14,10 @@ pub const LOCALITY: usize = 10;
 /// Rows handled per pass over the counter stream.
 const ROWS: usize = 128;
 
+/// The counter stream of a pass, on a cache line, so that AES writes it in place.
+#[repr(C, align(64))]
+struct Words([u32; ROWS * LOCALITY + 2]);
+
 /// The code of one public seed with tables of `k` rows.
 pub struct LocalCode {
     aes: Aes,
@@ -42,7 +46,7 @@ impl LocalCode {
             return;
         }
         let mut row = first_row;
-        let mut words = [0u32; ROWS * LOCALITY + 2];
+        let Words(words) = &mut Words([0; ROWS * LOCALITY + 2]);
         for part in out.chunks_mut(ROWS) {
             // Ten words per row: an odd row starts in the middle of a block.
             let skip = (row % 2) as usize * 2;
@@ -60,7 +64,8 @@ impl LocalCode {
                 }
                 #[cfg(target_arch = "x86_64")]
                 Path::Avx2 => {
-                    reduce(places, self.k);
+                    // SAFETY: `path` is one that this processor has.
+                    unsafe { reduce_avx2(places, self.k) };
                     // SAFETY: every place is now below `k = table.len()`.
                     unsafe { gather_sse(places, table, part) };
                 }
@@ -85,6 +90,12 @@ fn reduce(words: &mut [u32], k: u32) {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn reduce_avx512(words: &mut [u32], k: u32) {
+    reduce(words, k);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn reduce_avx2(words: &mut [u32], k: u32) {
     reduce(words, k);
 }
 

@@ -21,7 +21,8 @@ impl Batch {
     pub(super) const ZERO: Batch = Batch([0; WORDS]);
 }
 
-/// Expands to the kernels of one path. `$keys` holds the round keys, `$permute(&keys, &mut Batch)` is AES on a batch.
+/// Expands to the kernels of one path. `$keys` holds the round keys, `$permute(&keys, &mut [u64; WORDS])` is
+/// AES on a batch.
 ///
 /// Each kernel has a body for one full batch, so that all copies have a fixed size; a short tail is padded with zeros and
 /// goes through the same body.
@@ -32,9 +33,7 @@ macro_rules! kernels {
         $(#[$feature])*
         #[inline]
         fn encrypt_batch(keys: &$keys, x: &mut [u64; WORDS]) {
-            let mut b = Batch(*x);
-            $permute(keys, &mut b);
-            *x = b.0;
+            $permute(keys, x);
         }
 
         /// AES on every block, in place.
@@ -54,23 +53,21 @@ macro_rules! kernels {
 
         $(#[$feature])*
         #[inline]
-        fn ctr_batch(keys: &$keys, counter: u128) -> Batch {
-            let mut b = Batch::ZERO;
+        fn ctr_batch(keys: &$keys, counter: u128, out: &mut [u64; WORDS]) {
             let (low, high) = (counter as u64, (counter >> 64) as u64);
             if low <= u64::MAX - BATCH as u64 {
-                for (i, pair) in b.0.chunks_exact_mut(2).enumerate() {
+                for (i, pair) in out.chunks_exact_mut(2).enumerate() {
                     pair[0] = low + i as u64;
                     pair[1] = high;
                 }
             } else {
-                for (i, pair) in b.0.chunks_exact_mut(2).enumerate() {
+                for (i, pair) in out.chunks_exact_mut(2).enumerate() {
                     let c = counter.wrapping_add(i as u128);
                     pair[0] = c as u64;
                     pair[1] = (c >> 64) as u64;
                 }
             }
-            $permute(keys, &mut b);
-            b
+            $permute(keys, out);
         }
 
         /// `out = AES(start), AES(start + 1), ...` as bytes; a last partial block is cut.
@@ -79,11 +76,21 @@ macro_rules! kernels {
             let mut counter = start;
             let (full, tail) = out.as_chunks_mut::<{ 8 * WORDS }>();
             for part in full {
-                *part = bytemuck::cast(ctr_batch(keys, counter));
+                match bytemuck::try_from_bytes_mut(part) {
+                    Ok(words) => ctr_batch(keys, counter, words),
+                    // Bytes that do not begin at a word.
+                    Err(_) => {
+                        let mut b = Batch::ZERO;
+                        ctr_batch(keys, counter, &mut b.0);
+                        *part = bytemuck::cast(b);
+                    }
+                }
                 counter = counter.wrapping_add(BATCH as u128);
             }
             if !tail.is_empty() {
-                let bytes: [u8; 8 * WORDS] = bytemuck::cast(ctr_batch(keys, counter));
+                let mut b = Batch::ZERO;
+                ctr_batch(keys, counter, &mut b.0);
+                let bytes: [u8; 8 * WORDS] = bytemuck::cast(b);
                 tail.copy_from_slice(&bytes[..tail.len()]);
             }
         }
@@ -92,12 +99,12 @@ macro_rules! kernels {
         #[inline]
         fn hash_batch(keys: &$keys, x: &mut [u64; WORDS], tweaks: &Batch) {
             let mut p = Batch(*x);
-            $permute(keys, &mut p);
+            $permute(keys, &mut p.0);
             let mut y = p;
             for (y, t) in y.0.iter_mut().zip(&tweaks.0) {
                 *y ^= t;
             }
-            $permute(keys, &mut y);
+            $permute(keys, &mut y.0);
             for (o, (a, b)) in x.iter_mut().zip(y.0.iter().zip(&p.0)) {
                 *o = a ^ b;
             }
@@ -158,13 +165,15 @@ macro_rules! kernels {
                 s[0] = x[1];
                 s[1] = x[0] ^ x[1];
             }
-            let sigma = s;
-            $permute(keys, &mut s);
-            for i in 0..WORDS {
-                let h = s.0[i] ^ sigma.0[i];
-                r[i] = l[i] ^ h;
-                l[i] = h;
-                sum.0[i] ^= h;
+            $permute(keys, &mut s.0);
+            let pairs = l.chunks_exact_mut(2).zip(r.chunks_exact_mut(2)).zip(sum.0.chunks_exact_mut(2));
+            for (((l, r), sum), p) in pairs.zip(s.0.chunks_exact(2)) {
+                let h = [p[0] ^ l[1], p[1] ^ l[0] ^ l[1]];
+                for i in 0..2 {
+                    r[i] = l[i] ^ h[i];
+                    sum[i] ^= h[i];
+                }
+                l.copy_from_slice(&h);
             }
         }
 

@@ -40,9 +40,9 @@ pub(super) fn key_schedule(key: u128) -> [u128; 11] {
 
 #[inline]
 #[target_feature(enable = "avx2,aes")]
-fn permute(keys: &[u128; 11], b: &mut Batch) {
+fn permute(keys: &[u128; 11], b: &mut [u64; WORDS]) {
     // Eight blocks at a time hide the latency of a round.
-    for part in b.0.chunks_exact_mut(16) {
+    for part in b.chunks_exact_mut(16) {
         let lanes: &mut [[u64; 2]] = bytemuck::cast_slice_mut(part);
         let mut x = [_mm_setzero_si128(); 8];
         let k0: __m128i = bytemuck::cast(keys[0]);

@@ -12,9 +12,9 @@ kernels!(
 
 #[inline]
 #[target_feature(enable = "avx2,aes,avx512f,avx512bw,avx512dq,avx512vl,vaes")]
-fn permute(keys: &[u128; 11], b: &mut Batch) {
+fn permute(keys: &[u128; 11], b: &mut [u64; WORDS]) {
     let key = |i: usize| _mm512_broadcast_i32x4(bytemuck::cast(keys[i]));
-    let lanes: &mut [[u64; 8]] = bytemuck::cast_slice_mut(&mut b.0);
+    let lanes: &mut [[u64; 8]] = bytemuck::cast_slice_mut(b);
     let mut x = [_mm512_setzero_si512(); 8];
     let k0 = key(0);
     for (x, l) in x.iter_mut().zip(lanes.iter()) {
