@@ -9,7 +9,7 @@
 //! | `Iknp` | 15.9 | receiver to sender | AES as a PRG |
 //! | `Silent` | 0.31 | sender to receiver | LPN with regular noise, 10-local code; AES as an ideal cipher |
 //!
-//! Set-up costs 4.2 kB (IKNP) or 0.49 MB (silent). Measured with `examples/cot_speed.rs` on one shared core
+//! Set-up costs 4.2 kB (IKNP) or 0.58 MB (silent). Measured with `examples/cot_speed.rs` on one shared core
 //! of an Emerald Rapids server: 55 to 64 million silent COTs and 90 to 139 million IKNP COTs per CPU-second and party; a silent party
 //! holds about 10 MB.
 //!

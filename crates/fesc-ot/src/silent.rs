@@ -9,6 +9,7 @@
 //! iteration are held (a whole frame of trees when threads are used). All messages go from the OT sender to the OT receiver, [`TREES_PER_FRAME`] trees in each.
 
 use fesc_ring::Prg;
+use fesc_ring::aligned::{Aligned, HUGE_FROM};
 use fesc_ring::block::{Aes, LocalCode};
 use rayon::prelude::*;
 use zeroize::Zeroize;
@@ -20,6 +21,10 @@ use crate::{OtCost, tree};
 const TREES_PER_FRAME: usize = 64;
 const BLOCK: usize = 16;
 
+/// Rows of a table that is placed on huge pages, and of one that is too small to gain by that.
+const HUGE_TABLE: usize = HUGE_FROM / BLOCK;
+const SMALL_TABLE: usize = 1 << 15;
+
 /// One party's state of the current iteration; the same for both roles.
 pub(crate) struct Iteration {
     params: LpnParams,
@@ -29,8 +34,10 @@ pub(crate) struct Iteration {
     iterations: u128,
     tree_key: u128,
     trees_made: u128,
-    /// The LPN secret's COTs.
-    table: Vec<u128>,
+    /// The LPN secret's COTs, the first `loaded` of it. On a huge page: the code reads it at random places,
+    /// and on small ones most reads would miss the first level of the TLB.
+    table: Aligned<u128>,
+    loaded: usize,
     /// One COT per tree level.
     paths: Vec<u128>,
     /// COTs of this iteration kept for the next.
@@ -54,7 +61,8 @@ impl Iteration {
             iterations: 0,
             tree_key,
             trees_made: 0,
-            table: Vec::new(),
+            table: Aligned::zeroed(if params.k() < SMALL_TABLE { params.k() } else { params.k().max(HUGE_TABLE) }),
+            loaded: 0,
             paths: Vec::new(),
             kept: Vec::with_capacity(if repeats { params.reserve() } else { 0 }),
             keep: if repeats { params.reserve() } else { 0 },
@@ -69,8 +77,8 @@ impl Iteration {
 
     fn load(&mut self, start: &[u128]) {
         let (table, paths) = start.split_at(self.params.k().min(start.len()));
-        self.table.clear();
-        self.table.extend_from_slice(table);
+        self.loaded = table.len();
+        self.table[..table.len()].copy_from_slice(table);
         self.paths.clear();
         self.paths.extend_from_slice(paths);
     }
@@ -156,11 +164,11 @@ impl Iteration {
         let (block, trees) = (self.params.block(), parts.len());
         // Fails closed: without the table, trees would go out as they are, and their noise is sparse. The sizes of a
         // validated pair of sets rule this out.
-        assert!(self.table.len() == self.params.k(), "an iteration without its LPN secret");
+        assert!(self.loaded == self.params.k(), "an iteration without its LPN secret");
         let fill = |it: &Self, tree: usize, part: P, leaves: &mut [u128]| {
             let aes = Aes::new(it.tree_key ^ (it.trees_made + tree as u128));
             make(it, &aes, tree, part, leaves);
-            it.code.xor_rows(((it.tree + tree) * block) as u64, &it.table, leaves);
+            it.code.xor_rows(((it.tree + tree) * block) as u64, &it.table[..it.loaded], leaves);
         };
         if self.parallel {
             let mut all = vec![0u128; trees * block];

@@ -5,6 +5,7 @@ mod cost;
 mod few_columns;
 mod hostile;
 mod linearisation;
+mod published;
 mod security;
 mod support;
 mod views;

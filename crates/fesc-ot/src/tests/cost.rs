@@ -123,5 +123,5 @@ fn a_silent_cot_costs_a_fraction_of_a_byte() {
     let per_iteration = main.n() - main.reserve();
     let cost = crate::silent::Iteration::cost_once(main, main.n());
     let each = cost.sender_to_receiver as f64 / per_iteration as f64;
-    assert!(each < 0.35, "{each} bytes per COT");
+    assert!(each < 0.33, "{each} bytes per COT");
 }

@@ -1,4 +1,4 @@
-//! The attack that decides the parameters, run on small instances of the real code.
+//! The algebraic attack, run on small instances of the real code.
 
 use fesc_ring::block::LocalCode;
 
@@ -109,7 +109,8 @@ fn linearise(k: usize, t: usize, block: usize) -> (System, u128) {
     (system, secret)
 }
 
-/// `t C(B - 1, 2)` equations exceed `C(k - t, 2)` monomials: the secret falls out, as it would for the published sets.
+/// `t C(B - 1, 2)` equations exceed `C(k - t, 2)` monomials: the secret falls out, as it would for the old
+/// b11 of emp-ot.
 ///
 /// Rows have even weight, so a secret and its complement give the same samples: one unknown is free, its value does not
 /// matter, and the attacker sets it.
