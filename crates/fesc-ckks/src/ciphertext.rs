@@ -12,11 +12,14 @@
 
 use crate::Params;
 use crate::poly::Poly;
+use crate::server::KeyId;
 
 /// An encryption of one polynomial at a level and scale.
 #[derive(Clone)]
 pub struct Ciphertext {
     pub(crate) params: Params,
+    /// Whose key it is under.
+    pub(crate) owner: KeyId,
     pub(crate) level: usize,
     pub(crate) scale: f64,
     /// `level + 1` transformed limbs.
@@ -30,6 +33,8 @@ pub struct Ciphertext {
 #[derive(Clone)]
 pub struct Tensor {
     pub(crate) params: Params,
+    /// Whose key it is under.
+    pub(crate) owner: KeyId,
     pub(crate) level: usize,
     pub(crate) scale: f64,
     /// `level + 1` transformed limbs.

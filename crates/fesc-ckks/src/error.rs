@@ -55,7 +55,7 @@ pub enum CkksError {
     },
     /// The modulus is too large for the degree.
     #[error(
-        "log2(QP) = {log_qp:.2} is over {limit} bits at degree 2^{log_n} (128 bits of security, special primes counted); drop primes or double the degree"
+        "log2(QP) = {log_qp:.2} is over {limit} bits at degree 2^{log_n}, special primes counted: {bits:.1} bits of security by the table, and 128 must be left if that is 1 % too many; drop primes or double the degree"
     )]
     Weak {
         /// Logarithm of the degree.
@@ -64,6 +64,8 @@ pub enum CkksError {
         log_qp: f64,
         /// Most bits.
         limit: u32,
+        /// Bits of security by the table.
+        bits: f64,
     },
     /// The special primes do not cover a digit.
     #[error(
@@ -135,6 +137,16 @@ pub enum CkksError {
     #[error("objects of two parameter sets ({left} and {right}) in one operation")]
     ParamsMismatch {
         /// First bytes of one digest, in hexadecimal.
+        left: String,
+        /// First bytes of the other.
+        right: String,
+    },
+    /// Two objects belong to different clients.
+    #[error(
+        "objects under the keys of two clients ({left} and {right}) in one operation: the result would be wrong, and a zero of another key gives weights away; use what came from one client with that client's keys alone"
+    )]
+    KeyMismatch {
+        /// First bytes of one id, in hexadecimal.
         left: String,
         /// First bytes of the other.
         right: String,
@@ -228,6 +240,16 @@ pub enum CkksError {
         phase_bits: u32,
         /// Bits of the noise.
         need: u32,
+    },
+    /// A mask is for phases below the scale.
+    #[error(
+        "a mask for phases of {phase_bits} bits on a ciphertext at scale 2^{log_scale:.2}: a value of 1 alone has a phase of the scale, which such a mask does not hide; make the mask for log2 of the scale, of the largest value and of the noise"
+    )]
+    MaskBelowScale {
+        /// Bits of the phase that the mask was made for.
+        phase_bits: u32,
+        /// Logarithm of the ciphertext's scale.
+        log_scale: f64,
     },
     /// A mask is wider than the integers that hold shares.
     #[error("a mask of {width} bits: shares are integers of 128 bits, so at most {max}")]

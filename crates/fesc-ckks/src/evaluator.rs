@@ -1,7 +1,8 @@
 //! What a server does with ciphertexts. It has evaluation keys and nothing that leads to a secret key.
 //!
 //! Every operation gives a new ciphertext in memory of the set's pool; those with `_assign` change their first operand. Level and scale are carried and checked:
-//! operands at two levels, or with scales that differ by more than `2^-40` of themselves, are an error with the numbers. Nothing is
+//! operands of two clients ([`KeyId`]), at two levels, or with scales that differ by more than `2^-40` of
+//! themselves, are an error with the numbers. Nothing is
 //! adjusted silently; [`Evaluator::drop_to_level`], [`Evaluator::rescale`] and a product by a constant at a chosen scale are the means.
 //!
 //! | operation | file | cost in transforms at level `l` |
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 use fesc_ring::automorphism::Table;
 
 use crate::poly::Poly;
-use crate::server::{EvaluationKeys, KeyPurpose, SwitchingKey, conjugation_element, rotation_element};
+use crate::server::{EvaluationKeys, KeyId, KeyPurpose, SwitchingKey, conjugation_element, rotation_element};
 use crate::switch::{Job, Own, Source, Tables};
 use crate::{Ciphertext, CkksError, Params, Result};
 
@@ -72,7 +73,7 @@ impl Evaluator {
     /// # Errors
     /// [`CkksError::MissingKey`] without the rotation's key, [`CkksError::ParamsMismatch`].
     pub fn rotate(&self, c: &Ciphertext, step: i64) -> Result<Ciphertext> {
-        self.params.check_same(&c.params)?;
+        self.check_mine(&c.params, c.owner)?;
         match self.rotation(step)? {
             None => Ok(c.clone()),
             Some((key, order)) => Ok(self.automorphism(c, key, order)),
@@ -84,7 +85,7 @@ impl Evaluator {
     /// # Errors
     /// [`CkksError::MissingKey`] without the key of the conjugation, [`CkksError::ParamsMismatch`].
     pub fn conjugate(&self, c: &Ciphertext) -> Result<Ciphertext> {
-        self.params.check_same(&c.params)?;
+        self.check_mine(&c.params, c.owner)?;
         let (key, order) = self.galois(conjugation_element(&self.params))?;
         Ok(self.automorphism(c, key, order))
     }
@@ -133,15 +134,26 @@ impl Evaluator {
 
     /// A ciphertext of these parts.
     pub(crate) fn ciphertext(&self, level: usize, scale: f64, [c0, c1]: [Poly; 2]) -> Ciphertext {
-        Ciphertext { params: self.params.clone(), level, scale, c0, c1 }
+        Ciphertext { params: self.params.clone(), owner: self.keys.owner(), level, scale, c0, c1 }
     }
 
-    /// Refuses operands of other sets or at different levels.
-    fn check_levels(&self, left: (&Params, usize), right: (&Params, usize)) -> Result<()> {
-        self.params.check_same(left.0)?;
-        self.params.check_same(right.0)?;
-        if left.1 == right.1 { Ok(()) } else { Err(CkksError::LevelMismatch { left: left.1, right: right.1 }) }
+    /// Refuses a ciphertext of another set or of another client.
+    pub(crate) fn check_mine(&self, params: &Params, owner: KeyId) -> Result<()> {
+        self.params.check_same(params)?;
+        self.keys.owner().check_same(owner)
     }
+
+    /// Refuses operands of other sets or clients, or at different levels.
+    fn check_pair(&self, left: (&Params, KeyId, usize), right: (&Params, KeyId, usize)) -> Result<()> {
+        self.check_mine(left.0, left.1)?;
+        self.check_mine(right.0, right.1)?;
+        check_levels(left.2, right.2)
+    }
+}
+
+/// Refuses operands at different levels.
+fn check_levels(left: usize, right: usize) -> Result<()> {
+    if left == right { Ok(()) } else { Err(CkksError::LevelMismatch { left, right }) }
 }
 
 /// Refuses scales that differ by more than rounding explains.

@@ -37,13 +37,13 @@ fn fixed() -> Option<&'static Fixed> {
         let secret = SecretKey::generate(&params, &mut prg);
         let generator = KeyGenerator::new(&secret);
         let public = generator.public_key(&mut prg).ok()?;
-        let mut keys = EvaluationKeys::new(&params, &plan());
+        let mut keys = EvaluationKeys::new(&params, &plan(), public.id());
         for key in generator.keys(&plan(), &mut prg) {
             keys.insert(key.ok()?).ok()?;
         }
         let evaluator = Evaluator::new(&params, keys).ok()?;
         let one = Encoder::new(&params).encode_real(&[1.0], params.levels(), params.scale()).ok()?;
-        let ciphertext = SecretEncryptor::new(&secret).encrypt(&one, &mut prg).ok()?.expand();
+        let ciphertext = SecretEncryptor::new(&secret).encrypt(&one, &mut prg).ok()?.expand(public.id());
         Some(Fixed { params, secret, public, evaluator, ciphertext })
     };
     FIXED.get_or_init(make).as_ref()
@@ -87,7 +87,7 @@ fn one(fixed: &Fixed, data: &[u8]) -> bool {
     if let Ok(key) = SeededKey::read(params, data) {
         accepted = true;
         assert!(key.write(&mut again).is_ok() && again == data);
-        let mut keys = EvaluationKeys::new(params, &plan());
+        let mut keys = EvaluationKeys::new(params, &plan(), fixed.public.id());
         let purpose = key.purpose();
         let streamed = keys.receive(&mut &data[..]);
         // What is in the plan is taken and computed with.
@@ -99,7 +99,7 @@ fn one(fixed: &Fixed, data: &[u8]) -> bool {
     if let Ok(upload) = Upload::read(params, data) {
         accepted = true;
         assert!(upload.write(&mut again).is_ok() && again == data);
-        let c = upload.expand();
+        let c = upload.expand(fixed.public.id());
         serves(fixed, &c, &mut prg);
         let plain = decryptor.decrypt(&c);
         assert!(plain.is_ok_and(|p| encoder.decode(&p).is_ok()));

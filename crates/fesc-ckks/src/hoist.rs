@@ -48,7 +48,7 @@ impl Evaluator {
     /// [`CkksError::ParamsMismatch`](crate::CkksError::ParamsMismatch) for a ciphertext of another set.
     pub fn decompose<'a>(&'a self, c: &'a Ciphertext) -> Result<Hoisted<'a>> {
         let params = self.params();
-        params.check_same(&c.params)?;
+        self.check_mine(&c.params, c.owner)?;
         let source = Source::new(params, self.tables(), &c.c1, c.level);
         let (n, level, count) = (params.degree(), c.level, source.count());
         let mut limbs = Poly::scratch(params, count * (level + 1 + params.specials()));
@@ -74,7 +74,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::rotate`].
     pub fn rotate_many(&self, c: &Ciphertext, steps: &[i64]) -> Result<Vec<Ciphertext>> {
-        self.params().check_same(&c.params)?;
+        self.check_mine(&c.params, c.owner)?;
         let source = Source::new(self.params(), self.tables(), &c.c1, c.level);
         self.rotations(c, &source, steps)
     }

@@ -157,7 +157,7 @@ impl Transform {
     fn sums(&self, evaluator: &Evaluator, c: &Ciphertext) -> Result<[Poly; 2]> {
         let params = &self.params;
         params.check_same(evaluator.params())?;
-        params.check_same(&c.params)?;
+        evaluator.check_mine(&c.params, c.owner)?;
         if c.level != self.level {
             return Err(CkksError::LevelMismatch { left: c.level, right: self.level });
         }

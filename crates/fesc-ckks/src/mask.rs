@@ -14,9 +14,13 @@
 //! width = ceil(log2 B) + 40 + ceil(log2 n),    q > 2^(width + 1) + 2 B,
 //! ```
 //!
-//! the client's whole view is within `n B / 2^(width + 1) <= 2^-41` of one that does not depend on the phase (review, section F).
+//! the client's whole view is within `n B / 2^(width + 1) <= 2^-41` of one that does not depend on the phase
+//! (review, section F). That is for one inference; over many it adds up ([`Distance`]).
 //! That `B` and `n` are right is the caller's duty; nothing here can measure them. A `B` below six deviations of the fresh zero's own noise is
-//! refused.
+//! refused, and one below the scale, at which already a value of 1 has a larger phase.
+//!
+//! The zero must be under the key of the ciphertext's owner; another is refused
+//! ([`KeyId`] says why).
 //!
 //! A fresh zero is consumed by its use and cannot be copied; each of these lines but the first is refused by the compiler:
 //!
@@ -39,11 +43,16 @@
 //! fn pass(c: fesc_ckks::Ciphertext) -> fesc_ckks::Masked<fesc_ckks::Ciphertext> { fesc_ckks::Masked(c) }
 //! ```
 
+mod distance;
+
 use fesc_ring::{Prg, sample};
 use zeroize::Zeroize;
 
+pub use distance::{Distance, QUERIES};
+
 use crate::poly::Poly;
 use crate::residue;
+use crate::server::KeyId;
 use crate::{Ciphertext, CkksError, Params, Plaintext, Result, noise};
 
 /// Bits of statistical security over all masked coefficients of an inference.
@@ -60,6 +69,8 @@ pub const fn mask_width(phase_bits: u32, count: u64) -> u32 {
 /// A fresh encryption of zero, for one use. Made by [`PublicKey::zero`](crate::server::PublicKey::zero).
 pub struct FreshZero {
     pub(crate) params: Params,
+    /// Whose key it is under.
+    pub(crate) owner: KeyId,
     pub(crate) level: usize,
     pub(crate) c0: Poly,
     pub(crate) c1: Poly,
@@ -75,6 +86,8 @@ pub struct RingMask {
     integers: Option<Vec<i128>>,
     /// Bits of the phase that a bounded mask is for.
     phase_bits: u32,
+    /// How far all masks of its inference together are from hiding everything.
+    distance: Distance,
 }
 
 /// The server's part of a masked value: it and the client's decryption add up to the phase.
@@ -105,7 +118,7 @@ impl RingMask {
             // Uniform values are uniform coefficients.
             sample::uniform_mod(prg, params.modulus(i), poly.limb_mut(i));
         }
-        Ok(Self { params: params.clone(), level, poly, integers: None, phase_bits: u32::MAX })
+        Ok(Self { params: params.clone(), level, poly, integers: None, phase_bits: u32::MAX, distance: Distance::NONE })
     }
 
     /// Uniform integers in `[-2^width, 2^width)`, `width` by [`mask_width`].
@@ -124,7 +137,15 @@ impl RingMask {
         }
         let mut mask = Self::with_width(params, level, width, prg);
         mask.phase_bits = phase_bits;
+        mask.distance = Distance::of_bounded(phase_bits, count);
         Ok(mask)
+    }
+
+    /// How far the client's view of one inference, all its `count` masked coefficients together, is from one
+    /// that does not depend on the phases: nothing for a uniform mask. [`Distance::over`] sums up over
+    /// queries.
+    pub fn distance(&self) -> Distance {
+        self.distance
     }
 
     /// Without the checks; the level exists and `width` is at most [`MAX_WIDTH`].
@@ -134,7 +155,8 @@ impl RingMask {
         let integers: Vec<i128> = (0..params.degree()).map(draw).collect();
         let mut poly = Poly::owned(params, level + 1);
         residue::lift_wide(params, &integers, |i| i, &mut poly);
-        Self { params: params.clone(), level, poly, integers: Some(integers), phase_bits: u32::MAX }
+        let (phase_bits, distance) = (u32::MAX, Distance::ALL);
+        Self { params: params.clone(), level, poly, integers: Some(integers), phase_bits, distance }
     }
 
     /// The other part of the mask.
@@ -171,8 +193,9 @@ impl Ciphertext {
     /// Re-randomises and masks. The only way to a form that can be written to the wire.
     ///
     /// # Errors
-    /// [`CkksError::LevelMismatch`] or [`CkksError::ParamsMismatch`] if the three do not belong together, [`CkksError::MaskNarrow`] for a
-    /// mask that does not even cover noise.
+    /// [`CkksError::LevelMismatch`], [`CkksError::ParamsMismatch`] or [`CkksError::KeyMismatch`] if the three
+    /// do not belong together, [`CkksError::MaskNarrow`] for a mask that does not even cover noise,
+    /// [`CkksError::MaskBelowScale`] for one that covers no value of 1.
     pub fn mask(mut self, zero: FreshZero, mask: RingMask) -> Result<(Masked<Ciphertext>, Share)> {
         for (params, level) in [(&zero.params, zero.level), (&mask.params, mask.level)] {
             self.params.check_same(params)?;
@@ -180,10 +203,14 @@ impl Ciphertext {
                 return Err(CkksError::LevelMismatch { left: self.level, right: level });
             }
         }
-        let params = &self.params;
+        self.owner.check_same(zero.owner)?;
+        let (params, log_scale) = (&self.params, self.scale.log2());
         let need = (6.0 * noise::fresh_public(params).sqrt()).log2().ceil() as u32;
         if mask.phase_bits < need {
             return Err(CkksError::MaskNarrow { phase_bits: mask.phase_bits, need });
+        }
+        if f64::from(mask.phase_bits) < log_scale {
+            return Err(CkksError::MaskBelowScale { phase_bits: mask.phase_bits, log_scale });
         }
         Poly::for_each_limb_of_two(&mut self.c0, &mut self.c1, |i, c0, c1| {
             params.prime(i).add_assign(c0, zero.c0.limb(i));

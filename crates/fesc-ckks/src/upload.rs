@@ -2,6 +2,7 @@
 
 use crate::poly::Poly;
 use crate::seed::{self, Label, Seed};
+use crate::server::KeyId;
 use crate::{Ciphertext, Params};
 
 /// An encryption by the secret key, half of it a seed.
@@ -17,11 +18,12 @@ pub struct Upload {
 metadata!(Upload);
 
 impl Upload {
-    /// The whole ciphertext, ready for the evaluator.
-    pub fn expand(self) -> Ciphertext {
+    /// The whole ciphertext, ready for the evaluator. `owner` is the id of the public key that came from the
+    /// same client as these bytes.
+    pub fn expand(self, owner: KeyId) -> Ciphertext {
         let Self { params, level, scale, seed, c0 } = self;
         let mut c1 = Poly::scratch(&params, level + 1);
         seed::uniform(&params, &mut seed::stream(&params, Label::Upload, seed), &mut c1);
-        Ciphertext { params, level, scale, c0, c1 }
+        Ciphertext { params, owner, level, scale, c0, c1 }
     }
 }

@@ -28,7 +28,7 @@ use std::io::{self, Read, Write};
 use crate::params::short;
 use crate::poly::Poly;
 use crate::seed::Seed;
-use crate::server::{EvaluationKeys, Half, KeyPurpose, PublicKey, SeededKey, SwitchingKey};
+use crate::server::{EvaluationKeys, Half, KeyId, KeyPurpose, PublicKey, SeededKey, SwitchingKey};
 use crate::{Ciphertext, CkksError, Masked, Params, Result, Upload, WireError};
 
 /// Bytes of the header.
@@ -374,7 +374,8 @@ impl Masked<Ciphertext> {
         let (Header { level, scale, .. }, parts) =
             read(params, Kind::Masked, bytes, |h| (2, h.level + 1), Poly::scratch)?;
         let [c0, c1] = exactly(Kind::Masked, parts)?;
-        Ok(Self::received(Ciphertext { params: params.clone(), level, scale, c0, c1 }))
+        let owner = KeyId::RECEIVED;
+        Ok(Self::received(Ciphertext { params: params.clone(), owner, level, scale, c0, c1 }))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use fesc_ckks::client::{Decryptor, KeyGenerator, SecretEncryptor, SecretKey};
 use fesc_ckks::linear::Transform;
-use fesc_ckks::server::{EvaluationKeyPlan, EvaluationKeys, Evaluator};
+use fesc_ckks::server::{EvaluationKeyPlan, EvaluationKeys, Evaluator, PublicKey};
 use fesc_ckks::{Ciphertext, CkksError, Encoder, Params, ParamsLiteral, RingMask, noise};
 use fesc_ring::Prg;
 use fesc_ring::cpu::Path;
@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 struct Pair {
     params: Params,
     secret: SecretKey,
+    public: PublicKey,
     evaluator: Evaluator,
     encoder: Encoder,
     prg: Prg,
@@ -25,12 +26,13 @@ impl Pair {
         let mut prg = Prg::from_seed([9; 16]);
         let secret = SecretKey::generate(&params, &mut prg);
         let plan = EvaluationKeyPlan { rotations: rotations.to_vec(), conjugation: true, relinearisation: true };
-        let mut keys = EvaluationKeys::new(&params, &plan);
-        for key in KeyGenerator::new(&secret).keys(&plan, &mut prg) {
-            keys.insert(key.unwrap()).unwrap();
-        }
+        let generator = KeyGenerator::new(&secret);
+        let made: Vec<_> = generator.keys(&plan, &mut prg).map(Result::unwrap).collect();
+        let public = generator.public_key(&mut prg).unwrap();
+        let mut keys = EvaluationKeys::new(&params, &plan, public.id());
+        made.into_iter().for_each(|key| keys.insert(key).unwrap());
         let (evaluator, encoder) = (Evaluator::new(&params, keys).unwrap(), Encoder::new(&params));
-        Self { params, secret, evaluator, encoder, prg }
+        Self { params, secret, public, evaluator, encoder, prg }
     }
 
     /// Slots on the unit circle, all round it, by operations that every machine rounds alike.
@@ -47,7 +49,7 @@ impl Pair {
 
     fn encrypt(&mut self, values: &[Complex64], level: usize, scale: f64) -> Ciphertext {
         let plain = self.encoder.encode(values, level, scale).unwrap();
-        SecretEncryptor::new(&self.secret).encrypt(&plain, &mut self.prg).unwrap().expand()
+        SecretEncryptor::new(&self.secret).encrypt(&plain, &mut self.prg).unwrap().expand(self.public.id())
     }
 
     fn fresh(&mut self, level: usize) -> (Vec<Complex64>, Ciphertext) {
@@ -174,7 +176,7 @@ fn mismatches_are_errors_with_the_numbers() {
     let thin = SecretEncryptor::new(&pair.secret)
         .encrypt(&pair.encoder.encode(&x, 1, 1024.0).unwrap(), &mut Prg::from_seed([1; 16]))
         .unwrap()
-        .expand();
+        .expand(pair.public.id());
     assert!(matches!(e.rescale(&thin), Err(CkksError::Scale { level: 0, .. })));
     let wide = e.multiply_constant(&a, 1.0.into(), 256.0).unwrap();
     assert!(matches!(e.drop_to_level(&wide, 0), Err(CkksError::Scale { level: 0, .. })));
@@ -183,7 +185,7 @@ fn mismatches_are_errors_with_the_numbers() {
     for result in [other.evaluator.rotate(&a, 0), other.evaluator.multiply(&a, &a), other.evaluator.rescale(&a)] {
         assert!(matches!(result.err(), Some(CkksError::ParamsMismatch { .. })));
     }
-    let keys = EvaluationKeys::new(&other.params, &EvaluationKeyPlan::default());
+    let keys = EvaluationKeys::new(&other.params, &EvaluationKeyPlan::default(), other.public.id());
     assert!(matches!(Evaluator::new(&pair.params, keys).err(), Some(CkksError::ParamsMismatch { .. })));
 }
 
@@ -197,7 +199,8 @@ fn a_missing_key_is_named_with_the_step_and_the_remedy() {
     {
         assert!(text.contains("rotation by -3 ") && text.contains("client's plan"), "{text}");
     }
-    let bare = Evaluator::new(&pair.params, EvaluationKeys::new(&pair.params, &EvaluationKeyPlan::default())).unwrap();
+    let none = EvaluationKeys::new(&pair.params, &EvaluationKeyPlan::default(), pair.public.id());
+    let bare = Evaluator::new(&pair.params, none).unwrap();
     let text = bare.conjugate(&a).err().unwrap().to_string();
     assert!(text.contains("conjugation") && text.contains("client's plan"), "{text}");
     for result in [bare.multiply(&a, &a), bare.multiply_rescale(&a, &a), bare.square(&a)] {
@@ -237,7 +240,6 @@ fn bytes() -> [u8; 32] {
     let mut hash = Sha256::new();
     for (log_n, q_bits, p_bits, log_scale) in SETS {
         let mut pair = Pair::new(log_n, q_bits, p_bits, log_scale, &[1, 2, 3, 4]);
-        let public = KeyGenerator::new(&pair.secret).public_key(&mut pair.prg).unwrap();
         let level = pair.params.levels();
         let ((x, a), (_, b)) = (pair.fresh(level), pair.fresh(level));
         let e = &pair.evaluator;
@@ -254,7 +256,7 @@ fn bytes() -> [u8; 32] {
         results.push(map.apply(e, &a).unwrap());
         results.push(map.apply_rescale(e, &a).unwrap());
         for c in results {
-            let zero = public.zero(c.level(), &mut pair.prg).unwrap();
+            let zero = pair.public.zero(c.level(), &mut pair.prg).unwrap();
             let mask = RingMask::uniform(&pair.params, c.level(), &mut pair.prg).unwrap();
             let mut out = Vec::new();
             c.mask(zero, mask).unwrap().0.write(&mut out).unwrap();
@@ -294,4 +296,47 @@ fn the_bytes_are_the_same_on_every_path() {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success() && text.contains("1 passed"), "{}: {text}", path.name());
     }
+}
+
+/// A ciphertext of one client under the keys of another of the same set: every operation refuses it, as does
+/// a sum of both.
+#[test]
+fn ciphertexts_of_another_client_are_refused() {
+    let mut pair = Pair::new(12, &[37, 30], &[38], 30, &[1]);
+    let (_, mine) = pair.fresh(1);
+    let mut prg = Prg::from_seed([77; 16]);
+    let secret = SecretKey::generate(&pair.params, &mut prg);
+    let public = KeyGenerator::new(&secret).public_key(&mut prg).unwrap();
+    let plain = pair.encoder.encode_real(&[1.0], 1, pair.params.scale()).unwrap();
+    let theirs = SecretEncryptor::new(&secret).encrypt(&plain, &mut prg).unwrap().expand(public.id());
+    let e = &pair.evaluator;
+    let ones = vec![Complex64::ONE; pair.params.slots()];
+    let map = Transform::prepare(&pair.params, &[(1, ones)], 1, 2f64.powi(20), None);
+    let refused = |result: fesc_ckks::Result<Ciphertext>| matches!(result, Err(CkksError::KeyMismatch { .. }));
+    for (a, b) in [(&theirs, &theirs), (&mine, &theirs), (&theirs, &mine)] {
+        assert!(refused(e.add(a, b)) && refused(e.sub(a, b)) && refused(e.multiply(a, b)));
+        assert!(refused(e.multiply_rescale(a, b)) && refused(e.add_assign(&mut a.clone(), b).map(|()| a.clone())));
+    }
+    for result in [
+        e.rotate(&theirs, 0),
+        e.rotate(&theirs, 1),
+        e.conjugate(&theirs),
+        e.negate(&theirs),
+        e.rescale(&theirs),
+        e.square(&theirs),
+        e.add_plain(&theirs, &plain),
+        e.multiply_plain(&theirs, &plain),
+        e.multiply_by_i(&theirs),
+        e.add_constant(&theirs, 1.0.into()),
+        e.drop_to_level(&theirs, 0),
+        e.rotate_many(&theirs, &[1]).map(|mut all| all.remove(0)),
+        e.decompose(&theirs).and_then(|h| h.rotate(1)),
+        map.unwrap().apply(e, &theirs),
+    ] {
+        assert!(refused(result));
+    }
+    let text = e.add(&mine, &theirs).err().unwrap().to_string();
+    assert!(text.contains(&pair.public.id().to_string()) && text.contains("that client's keys"), "{text}");
+    // Control: its own.
+    assert!(e.add(&mine, &mine).is_ok() && e.rotate(&mine, 1).is_ok());
 }

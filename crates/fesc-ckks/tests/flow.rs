@@ -36,7 +36,7 @@ fn up_masked_and_back() {
 
     // The server: everything from bytes. It masks what it got.
     let public = PublicKey::read(&params, &public).unwrap();
-    let c: Ciphertext = Upload::read(&params, &upload).unwrap().expand();
+    let c: Ciphertext = Upload::read(&params, &upload).unwrap().expand(public.id());
     let zero = public.zero(c.level(), &mut server_prg).unwrap();
     // Slots below 7 at scale 2^38, and the noise of the fresh zero, which is small beside: a phase below 2^42.
     let mask = RingMask::bounded(&params, c.level(), 42, 1 << 13, &mut server_prg).unwrap();
@@ -65,9 +65,10 @@ fn keys_are_streamed_one_at_a_time() {
     let mut prg = Prg::from_seed([3; 16]);
     let secret = SecretKey::generate(&params, &mut prg);
     let plan = EvaluationKeyPlan { rotations: vec![1, 2, -1], conjugation: true, relinearisation: true };
-    let mut keys = EvaluationKeys::new(&params, &plan);
-    let mut sent = 0;
     let generator = KeyGenerator::new(&secret);
+    let owner = generator.public_key(&mut prg).unwrap().id();
+    let mut keys = EvaluationKeys::new(&params, &plan, owner);
+    let mut sent = 0;
     for key in generator.keys(&plan, &mut prg) {
         let message = bytes(|o| key.unwrap().write(o));
         assert_eq!(message.len(), wire::switching_key_bytes(&params));
@@ -94,10 +95,11 @@ fn a_key_of_another_set_is_refused() {
     let mut prg = Prg::from_seed([4; 16]);
     let secret = SecretKey::generate(&other, &mut prg);
     let key = KeyGenerator::new(&secret).relinearisation_key(&mut prg).unwrap();
+    let owner = KeyGenerator::new(&secret).public_key(&mut prg).unwrap().id();
     let message = bytes(|o| key.write(o));
     assert!(matches!(SeededKey::read(&params, &message), Err(CkksError::Wire { .. })));
     assert!(matches!(
-        EvaluationKeys::new(&params, &EvaluationKeyPlan::default()).insert(key),
+        EvaluationKeys::new(&params, &EvaluationKeyPlan::default(), owner).insert(key),
         Err(CkksError::ParamsMismatch { .. })
     ));
 }

@@ -5,7 +5,7 @@ use crate::poly::Poly;
 use crate::seed::{Label, stream, uniform};
 use crate::server::{EvaluationKeyPlan, KeyPurpose, conjugation_element, rotation_element};
 use crate::testing::{centred, integers, negacyclic, tiny};
-use crate::{CkksError, Encoder, Params, Plaintext};
+use crate::{CkksError, Encoder, FreshZero, Params, Plaintext};
 use fesc_ring::Prg;
 use num_bigint::BigInt;
 
@@ -37,7 +37,7 @@ fn decryption_agrees_with_big_integers() {
     let public = KeyGenerator::new(&secret).public_key(&mut prg).unwrap();
     for level in 0..=3 {
         let plain = message(&params, level, &mut prg);
-        let by_secret = SecretEncryptor::new(&secret).encrypt(&plain, &mut prg).unwrap().expand();
+        let by_secret = SecretEncryptor::new(&secret).encrypt(&plain, &mut prg).unwrap().expand(public.id());
         let by_public = public.encrypt(&plain, &mut prg).unwrap();
         for c in [by_secret, by_public] {
             // c0 + c1 s over the integers, then modulo Q: no transform and no residue in it.
@@ -61,11 +61,11 @@ fn noise_of_fresh_encryptions_is_what_the_formulas_say() {
         let secret = SecretKey::generate(&params, &mut prg);
         let public = KeyGenerator::new(&secret).public_key(&mut prg).unwrap();
         let plain = message(&params, 1, &mut prg);
-        let c = SecretEncryptor::new(&secret).encrypt(&plain, &mut prg).unwrap().expand();
+        let c = SecretEncryptor::new(&secret).encrypt(&plain, &mut prg).unwrap().expand(public.id());
         by_secret.extend(noise(&secret, &c, &plain));
         by_public.extend(noise(&secret, &public.encrypt(&plain, &mut prg).unwrap(), &plain));
-        let zero = public.zero(0, &mut prg).unwrap();
-        let zero = crate::Ciphertext { params: params.clone(), level: 0, scale: 1.0, c0: zero.c0, c1: zero.c1 };
+        let FreshZero { params: of, owner, level, c0, c1 } = public.zero(0, &mut prg).unwrap();
+        let zero = crate::Ciphertext { params: of, owner, level, scale: 1.0, c0, c1 };
         let nothing = Encoder::new(&params).encode_coefficients(&[0i64], 0, 1.0).unwrap();
         by_public.extend(noise(&secret, &zero, &nothing));
     }
@@ -181,7 +181,7 @@ fn objects_of_another_set_are_refused() {
     refused(SecretEncryptor::new(&secret).encrypt(&foreign, &mut prg).err());
     refused(public.encrypt(&foreign, &mut prg).err());
     let theirs = SecretKey::generate(&other, &mut prg);
-    let c = SecretEncryptor::new(&theirs).encrypt(&foreign, &mut prg).unwrap().expand();
+    let c = SecretEncryptor::new(&theirs).encrypt(&foreign, &mut prg).unwrap().expand(public.id());
     refused(Decryptor::new(&secret).decrypt(&c).err());
     assert_eq!(public.zero(2, &mut prg).err(), Some(CkksError::Level { level: 2, max: 1 }));
 }

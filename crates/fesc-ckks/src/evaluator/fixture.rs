@@ -6,12 +6,13 @@ use num_complex::Complex64;
 
 use super::Evaluator;
 use crate::client::{Decryptor, KeyGenerator, SecretEncryptor, SecretKey};
-use crate::server::{EvaluationKeyPlan, EvaluationKeys};
+use crate::server::{EvaluationKeyPlan, EvaluationKeys, PublicKey};
 use crate::{Ciphertext, Encoder, Params, ParamsLiteral};
 
 pub(crate) struct Pair {
     pub(crate) params: Params,
     pub(crate) secret: SecretKey,
+    pub(crate) public: PublicKey,
     pub(crate) evaluator: Evaluator,
     pub(crate) prg: Prg,
 }
@@ -31,12 +32,14 @@ impl Pair {
         let mut prg = Prg::from_seed([seed; 16]);
         let secret = SecretKey::generate(&params, &mut prg);
         let plan = EvaluationKeyPlan { rotations: rotations.to_vec(), conjugation: true, relinearisation: true };
-        let mut keys = EvaluationKeys::new(&params, &plan);
+        // From a stream of its own, so that the other keys are those of the known answers.
+        let public = KeyGenerator::new(&secret).public_key(&mut Prg::from_seed([!seed; 16])).unwrap();
+        let mut keys = EvaluationKeys::new(&params, &plan, public.id());
         for key in KeyGenerator::new(&secret).keys(&plan, &mut prg) {
             keys.insert(key.unwrap()).unwrap();
         }
         let evaluator = Evaluator::new(&params, keys).unwrap();
-        Self { params, secret, evaluator, prg }
+        Self { params, secret, public, evaluator, prg }
     }
 
     /// Real and imaginary parts uniform in -1 .. 1.
@@ -47,7 +50,7 @@ impl Pair {
 
     pub(crate) fn encrypt(&mut self, values: &[Complex64], level: usize) -> Ciphertext {
         let plain = Encoder::new(&self.params).encode(values, level, self.params.scale()).unwrap();
-        SecretEncryptor::new(&self.secret).encrypt(&plain, &mut self.prg).unwrap().expand()
+        SecretEncryptor::new(&self.secret).encrypt(&plain, &mut self.prg).unwrap().expand(self.public.id())
     }
 
     pub(crate) fn fresh(&mut self, level: usize) -> (Vec<Complex64>, Ciphertext) {

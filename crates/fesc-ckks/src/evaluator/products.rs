@@ -74,7 +74,7 @@ impl Evaluator {
     /// # Errors
     /// A level, scale or set that differs.
     pub fn add_tensor_assign(&self, a: &mut Tensor, b: &Tensor) -> Result<()> {
-        self.check_levels((&a.params, a.level), (&b.params, b.level))?;
+        self.check_pair((&a.params, a.owner, a.level), (&b.params, b.owner, b.level))?;
         check_scales(a.scale, b.scale)?;
         for (x, y) in [(&mut a.c0, &b.c0), (&mut a.c1, &b.c1), (&mut a.c2, &b.c2)] {
             x.for_each_limb(|i, limb| self.params.prime(i).add_assign(limb, y.limb(i)));
@@ -97,7 +97,7 @@ impl Evaluator {
     /// # Errors
     /// [`CkksError::MissingKey`] without the relinearisation key, [`CkksError::ParamsMismatch`].
     pub fn relinearise(&self, t: &Tensor) -> Result<Ciphertext> {
-        self.params.check_same(&t.params)?;
+        self.check_mine(&t.params, t.owner)?;
         let outs = [t.c0.clone(), t.c1.clone()];
         self.finish(outs, &t.c2, t.level, t.scale)
     }
@@ -107,7 +107,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::relinearise`]; [`CkksError::NoLevel`] at level 0; [`CkksError::Scale`] if less than 1 is left of the scale.
     pub fn relinearise_rescale(&self, t: &Tensor) -> Result<Ciphertext> {
-        self.params.check_same(&t.params)?;
+        self.check_mine(&t.params, t.owner)?;
         let after = self.rescaled("a rescaled product", t.level, t.scale)?;
         let from = [&t.c0, &t.c1];
         let own = self.preset(t.level, vec![(); t.level + 1], |j, out, ()| {
@@ -157,7 +157,7 @@ impl Evaluator {
     /// # Errors
     /// [`CkksError::NoLevel`] at level 0, [`CkksError::Scale`] if less than 1 is left of the scale, [`CkksError::ParamsMismatch`].
     pub fn rescale(&self, c: &Ciphertext) -> Result<Ciphertext> {
-        self.params.check_same(&c.params)?;
+        self.check_mine(&c.params, c.owner)?;
         let (level, scale) = self.rescaled("rescaling", c.level, c.scale)?;
         let division = self.tables.by_last(c.level).ok_or(CkksError::NoLevel { operation: "rescaling" })?;
         let parts = division.divide_pair(&self.params, [&c.c0, &c.c1]);
@@ -183,15 +183,15 @@ impl Evaluator {
                 factors.limb(j, [x, y, &mut *z]);
             }
         });
-        Ok(Tensor { params: self.params.clone(), level, scale, c0, c1, c2 })
+        Ok(Tensor { params: self.params.clone(), owner: self.keys.owner(), level, scale, c0, c1, c2 })
     }
 
     fn check_factors(&self, factors: Factors<'_>) -> Result<(usize, f64)> {
         let (first, scale) = (factors.first(), factors.scale());
         if let Factors::Two(a, b) = factors {
-            self.check_levels((&a.params, a.level), (&b.params, b.level))?;
+            self.check_pair((&a.params, a.owner, a.level), (&b.params, b.owner, b.level))?;
         }
-        self.params.check_same(&first.params)?;
+        self.check_mine(&first.params, first.owner)?;
         self.params.check_scale(first.level, scale)?;
         Ok((first.level, scale))
     }

@@ -10,7 +10,7 @@ use num_complex::Complex64;
 use crate::poly::Poly;
 use crate::{Ciphertext, CkksError, Plaintext, Result};
 
-use super::{Evaluator, check_scales};
+use super::{Evaluator, check_levels, check_scales};
 
 /// Integers below this are exact in the conversion to 128 bits.
 const WIDEST_BITS: f64 = 126.0;
@@ -75,7 +75,7 @@ impl Evaluator {
     /// # Errors
     /// [`CkksError::ParamsMismatch`] for a ciphertext of another set.
     pub fn negate(&self, a: &Ciphertext) -> Result<Ciphertext> {
-        self.params.check_same(&a.params)?;
+        self.check_mine(&a.params, a.owner)?;
         Ok(self.combine(a, a, |i, x, _, out| self.params.prime(i).neg(x, out)))
     }
 
@@ -175,7 +175,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::multiply_constant`].
     pub fn multiply_constant_assign(&self, a: &mut Ciphertext, constant: Complex64, scale: f64) -> Result<()> {
-        self.params.check_same(&a.params)?;
+        self.check_mine(&a.params, a.owner)?;
         self.params.check_scale(a.level, scale)?;
         self.params.check_scale(a.level, a.scale * scale)?;
         let constant = self.round(constant, a.level, scale)?;
@@ -224,7 +224,7 @@ impl Evaluator {
     /// # Errors
     /// As [`Evaluator::add_constant`].
     pub fn add_constant_assign(&self, a: &mut Ciphertext, constant: Complex64) -> Result<()> {
-        self.params.check_same(&a.params)?;
+        self.check_mine(&a.params, a.owner)?;
         let constant = self.round(constant, a.level, a.scale)?;
         let half = self.params.slots();
         a.c0.for_each_limb(|i, limb| {
@@ -242,7 +242,7 @@ impl Evaluator {
     /// # Errors
     /// [`CkksError::Level`] for a level above that of `a`, [`CkksError::Scale`] if the scale does not fit there, [`CkksError::ParamsMismatch`].
     pub fn drop_to_level(&self, a: &Ciphertext, level: usize) -> Result<Ciphertext> {
-        self.params.check_same(&a.params)?;
+        self.check_mine(&a.params, a.owner)?;
         if level > a.level {
             return Err(CkksError::Level { level, max: a.level });
         }
@@ -256,12 +256,14 @@ impl Evaluator {
     }
 
     fn check_sum(&self, a: &Ciphertext, b: &Ciphertext) -> Result<()> {
-        self.check_levels((&a.params, a.level), (&b.params, b.level))?;
+        self.check_pair((&a.params, a.owner, a.level), (&b.params, b.owner, b.level))?;
         check_scales(a.scale, b.scale)
     }
 
     fn check_plain(&self, a: &Ciphertext, m: &Plaintext) -> Result<()> {
-        self.check_levels((&a.params, a.level), (&m.params, m.level))
+        self.check_mine(&a.params, a.owner)?;
+        self.params.check_same(&m.params)?;
+        check_levels(a.level, m.level)
     }
 
     /// A new ciphertext from two, limb by limb, with level and scale of the first.

@@ -24,13 +24,13 @@ fn parties(log_n: u32, levels: usize) -> Parties {
 impl Parties {
     fn encrypt(&mut self, values: &[i64], level: usize) -> Ciphertext {
         let plain = Encoder::new(&self.params).encode_coefficients(values, level, 1.0).unwrap();
-        SecretEncryptor::new(&self.secret).encrypt(&plain, &mut self.prg).unwrap().expand()
+        SecretEncryptor::new(&self.secret).encrypt(&plain, &mut self.prg).unwrap().expand(self.public.id())
     }
 
     /// What a server that forgets to re-randomise would add.
     fn no_zero(&self, level: usize) -> FreshZero {
         let zero = || Poly::zero(&self.params, level + 1);
-        FreshZero { params: self.params.clone(), level, c0: zero(), c1: zero() }
+        FreshZero { params: self.params.clone(), owner: self.public.id(), level, c0: zero(), c1: zero() }
     }
 
     /// The weights that a client finds by dividing what came back by what it sent, limb 0.
@@ -195,4 +195,117 @@ fn masks_and_zeros_of_another_level_or_set_are_refused() {
     assert!(matches!(c.clone().mask(z, m), Err(CkksError::ParamsMismatch { .. })));
     let (z, m) = (zero(&mut p, 1), mask(&mut other, 1));
     assert!(matches!(c.mask(z, m), Err(CkksError::ParamsMismatch { .. })));
+}
+
+/// Another client of the same set.
+fn stranger(p: &Parties) -> Parties {
+    let params = p.params.clone();
+    let mut prg = Prg::from_seed([99; 16]);
+    let secret = SecretKey::generate(&params, &mut prg);
+    let public = KeyGenerator::new(&secret).public_key(&mut prg).unwrap();
+    Parties { params, secret, public, prg }
+}
+
+#[test]
+fn a_zero_of_another_clients_key_is_refused() {
+    let mut p = parties(5, 2);
+    let mut other = stranger(&p);
+    let c = p.encrypt(&[1], 1);
+    let mask = |p: &mut Parties| RingMask::uniform(&p.params, 1, &mut p.prg).unwrap();
+    let (theirs, m) = (other.public.zero(1, &mut other.prg).unwrap(), mask(&mut p));
+    let e = c.clone().mask(theirs, m).err();
+    let (left, right) = (p.public.id().to_string(), other.public.id().to_string());
+    assert_eq!(e, Some(CkksError::KeyMismatch { left, right }));
+    // Control: its own zero, also from a copy of the key that came over the wire a second time.
+    let mut bytes = Vec::new();
+    p.public.write(&mut bytes).unwrap();
+    let copy = PublicKey::read(&p.params, &bytes).unwrap();
+    assert_eq!(copy.id(), p.public.id());
+    for key in [&p.public, &copy] {
+        let (zero, m) = (key.zero(1, &mut p.prg).unwrap(), RingMask::uniform(&p.params, 1, &mut p.prg).unwrap());
+        assert!(c.clone().mask(zero, m).is_ok());
+    }
+    // Another key of the same client is another key.
+    let second = KeyGenerator::new(&p.secret).public_key(&mut p.prg).unwrap();
+    assert_ne!(second.id(), p.public.id());
+    assert!(!format!("{:?}", second.id()).is_empty());
+}
+
+/// What the check prevents. A server multiplies by a weight and masks; two clients, or one that came twice,
+/// have both keys.
+#[test]
+fn a_zero_of_another_key_would_let_weights_be_guessed() {
+    let mut p = parties(6, 2);
+    let mut other = stranger(&p);
+    let (params, weight) = (p.params.clone(), 71i64);
+    let sent = p.encrypt(&[3, -1, 4], 2);
+    let mut result = sent.clone();
+    let times = |poly: &mut Poly, by: i64| {
+        poly.for_each_limb(|i, limb| {
+            let by = by.rem_euclid(params.modulus(i).value() as i64) as u64;
+            limb.iter_mut().for_each(|x| *x = params.modulus(i).mul(*x, by));
+        });
+    };
+    times(&mut result.c0, weight);
+    times(&mut result.c1, weight);
+    let found = |mut zero: FreshZero, p: &mut Parties| -> Vec<i64> {
+        zero.owner = result.owner;
+        let mask = RingMask::bounded(&params, 2, 12, 64, &mut p.prg).unwrap();
+        let (masked, _) = result.clone().mask(zero, mask).unwrap();
+        let small = |guess: i64| {
+            // c0 + c1 s' of what came back, less what that would be for this weight: c1 (s' - s) guess.
+            let mut left = masked.hidden().c0.clone();
+            let mut own = sent.c1.clone();
+            times(&mut own, guess);
+            left.for_each_limb(|i, limb| {
+                let (s, t) = (p.secret.poly.limb(i), other.secret.poly.limb(i));
+                let difference: Vec<u64> = t.iter().zip(s).map(|(&t, &s)| params.modulus(i).sub(t, s)).collect();
+                let mut known = own.limb(i).to_vec();
+                params.ntt(i).mul_assign(&mut known, &difference);
+                params.ntt(i).mul_acc(limb, masked.hidden().c1.limb(i), t);
+                params.prime(i).sub_assign(limb, &known);
+            });
+            // A mask of 58 bits, of the 130 that the modulus has.
+            crate::testing::integers(&params, &left).iter().all(|x| x.magnitude().bits() < 62)
+        };
+        (1..100).filter(|&guess| small(guess)).collect()
+    };
+    let wrong = other.public.zero(2, &mut other.prg).unwrap();
+    assert_eq!(found(wrong, &mut p), [weight], "the weight, and no other");
+    let right = p.public.zero(2, &mut p.prg).unwrap();
+    assert_eq!(found(right, &mut p), [0i64; 0], "nothing");
+}
+
+#[test]
+fn a_mask_for_phases_below_the_scale_is_refused() {
+    let mut p = parties(5, 3);
+    for (scale, phase_bits, taken) in
+        [(30.0f64, 29, false), (30.0, 30, true), (30.5, 30, false), (30.5, 31, true), (40.0, 12, false)]
+    {
+        let plain = Encoder::new(&p.params).encode_coefficients(&[0i64], 3, scale.exp2()).unwrap();
+        let c = p.public.encrypt(&plain, &mut p.prg).unwrap();
+        let zero = p.public.zero(3, &mut p.prg).unwrap();
+        let mask = RingMask::bounded(&p.params, 3, phase_bits, 1, &mut p.prg).unwrap();
+        match c.mask(zero, mask).map(|_| ()) {
+            Ok(()) => assert!(taken, "{scale} {phase_bits}"),
+            Err(CkksError::MaskBelowScale { phase_bits: got, log_scale }) => {
+                assert!(!taken && got == phase_bits && (log_scale - scale).abs() < 1e-9, "{scale} {phase_bits}");
+            }
+            Err(e) => panic!("{e}"),
+        }
+        // A uniform mask covers any phase.
+        let c = p.public.encrypt(&plain, &mut p.prg).unwrap();
+        let zero = p.public.zero(3, &mut p.prg).unwrap();
+        assert!(c.mask(zero, RingMask::uniform(&p.params, 3, &mut p.prg).unwrap()).is_ok());
+    }
+}
+
+#[test]
+fn masks_say_how_far_they_are_from_hiding_everything() {
+    let params = tiny(4, 3);
+    let mut prg = Prg::from_seed([5; 16]);
+    let bounded = RingMask::bounded(&params, 3, 45, 1 << 20, &mut prg).unwrap();
+    assert_eq!(bounded.distance(), Distance::of_bounded(45, 1 << 20));
+    assert_eq!(bounded.distance().log2(), -41.0);
+    assert_eq!(RingMask::uniform(&params, 3, &mut prg).unwrap().distance(), Distance::NONE);
 }

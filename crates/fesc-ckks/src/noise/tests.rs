@@ -37,8 +37,8 @@ impl Pair {
         let (s, params) = (&self.secret.poly, &self.params);
         let mut c1 = t.c1.clone();
         c1.for_each_limb(|i, limb| params.ntt(i).mul_acc(limb, t.c2.limb(i), s.limb(i)));
-        let Tensor { level, scale, c0, .. } = t.clone();
-        self.integers(&Ciphertext { params: params.clone(), level, scale, c0, c1 })
+        let Tensor { owner, level, scale, c0, .. } = t.clone();
+        self.integers(&Ciphertext { params: params.clone(), owner, level, scale, c0, c1 })
     }
 
     /// The image of integer coefficients under a rotation by one slot.

@@ -38,7 +38,8 @@ fn empty_and_overlong_chains_are_refused() {
 
 #[test]
 fn a_modulus_over_the_limit_is_refused_with_special_primes_counted() {
-    for (log_n, limit) in (12..).zip(LIMITS) {
+    for log_n in MIN_LOG_N..=MAX_LOG_N {
+        let limit = security::limit(log_n).unwrap();
         // One special prime of 50 bits, the rest in data primes of equal sizes.
         let with_sum = |sum: u32| {
             let (rest, count) = (sum - 50, (sum - 50).div_ceil(50));
@@ -47,11 +48,12 @@ fn a_modulus_over_the_limit_is_refused_with_special_primes_counted() {
             literal(log_n, &q, &[50], 20)
         };
         let params = Params::new(&with_sum(limit - 1)).unwrap();
-        assert!((params.log_qp() - f64::from(limit - 1)).abs() < 0.1 && params.security() == 128);
+        assert!((params.log_qp() - f64::from(limit - 1)).abs() < 0.1);
+        assert!(params.security() > 129.0 && params.security() < 133.0, "{}", params.security());
         let e = refused(&with_sum(limit + 1));
         let over = f64::from(limit + 1);
         assert!(
-            matches!(e, CkksError::Weak { log_n: n, log_qp, limit: l } if (n, l) == (log_n, limit) && (log_qp - over).abs() < 0.1),
+            matches!(e, CkksError::Weak { log_n: n, log_qp, limit: l, bits } if (n, l) == (log_n, limit) && (log_qp - over).abs() < 0.1 && bits < 130.0),
             "{e}"
         );
     }
@@ -112,8 +114,8 @@ fn digests_tell_sets_apart_and_are_stable() {
     assert!(params == same && params == params.clone());
     let others = [
         literal(13, &[36, 32], &[37], 32),
-        literal(12, &[36, 33], &[37], 32),
-        literal(12, &[36, 32], &[38], 32),
+        literal(12, &[36, 31], &[37], 32),
+        literal(12, &[36, 32], &[36], 32),
         literal(12, &[36, 32], &[37], 31),
     ];
     for other in &others {

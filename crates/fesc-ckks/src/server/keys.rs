@@ -22,6 +22,8 @@ use crate::poly::Poly;
 use crate::seed::{self, Seed};
 use crate::{CkksError, Params, Result, wire};
 
+use super::KeyId;
+
 /// What a key-switching key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyPurpose {
@@ -215,15 +217,16 @@ impl SwitchingKey {
 /// All keys that a client has given to a server: those of a plan and no others, so that their memory is known before.
 pub struct EvaluationKeys {
     params: Params,
+    owner: KeyId,
     planned: BTreeSet<KeyPurpose>,
     keys: BTreeMap<KeyPurpose, SwitchingKey>,
 }
 
 impl EvaluationKeys {
-    /// No keys yet; those of `plan` may come.
-    pub fn new(params: &Params, plan: &EvaluationKeyPlan) -> Self {
+    /// No keys yet; those of `plan` may come, from the client whose public key has this id.
+    pub fn new(params: &Params, plan: &EvaluationKeyPlan, owner: KeyId) -> Self {
         let planned = plan.purposes(params).into_iter().collect();
-        Self { params: params.clone(), planned, keys: BTreeMap::new() }
+        Self { params: params.clone(), owner, planned, keys: BTreeMap::new() }
     }
 
     /// Adds a key that was made or read. A second key for the same purpose takes the place of the first.
@@ -253,6 +256,11 @@ impl EvaluationKeys {
     /// The parameter set.
     pub fn params(&self) -> &Params {
         &self.params
+    }
+
+    /// Whose keys they are.
+    pub fn owner(&self) -> KeyId {
+        self.owner
     }
 
     /// What there are keys for.

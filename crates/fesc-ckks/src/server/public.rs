@@ -15,9 +15,12 @@ use crate::small::Small;
 use crate::switch::{Division, prime_at};
 use crate::{Ciphertext, FreshZero, Params, Plaintext, Result};
 
+use super::KeyId;
+
 /// A public key, received from a client.
 pub struct PublicKey {
     pub(crate) params: Params,
+    id: KeyId,
     pub(crate) seed: Seed,
     /// Over all primes, transformed.
     pub(crate) b: Poly,
@@ -31,7 +34,13 @@ impl PublicKey {
     pub(crate) fn new(params: &Params, seed: Seed, b: Poly) -> Result<Self> {
         let mut a = Poly::owned(params, b.len());
         seed::uniform(params, &mut seed::stream(params, Label::Public, seed), &mut a);
-        Ok(Self { params: params.clone(), seed, b, a, divisions: Division::by_specials(params)? })
+        let (id, divisions) = (KeyId::of(params, seed, &b), Division::by_specials(params)?);
+        Ok(Self { params: params.clone(), id, seed, b, a, divisions })
+    }
+
+    /// What ties the client's other objects to this key.
+    pub fn id(&self) -> KeyId {
+        self.id
     }
 
     /// The parameter set.
@@ -47,7 +56,8 @@ impl PublicKey {
         self.params.check_same(&message.params)?;
         let [mut c0, c1] = self.encrypt_zero(message.level, prg);
         c0.for_each_limb(|i, limb| self.params.prime(i).add_assign(limb, message.poly.limb(i)));
-        Ok(Ciphertext { params: self.params.clone(), level: message.level, scale: message.scale, c0, c1 })
+        let (level, scale) = (message.level, message.scale);
+        Ok(Ciphertext { params: self.params.clone(), owner: self.id, level, scale, c0, c1 })
     }
 
     /// A fresh encryption of zero at `level`, for one use.
@@ -57,7 +67,7 @@ impl PublicKey {
     pub fn zero(&self, level: usize, prg: &mut Prg) -> Result<FreshZero> {
         self.params.check_level(level)?;
         let [c0, c1] = self.encrypt_zero(level, prg);
-        Ok(FreshZero { params: self.params.clone(), level, c0, c1 })
+        Ok(FreshZero { params: self.params.clone(), owner: self.id, level, c0, c1 })
     }
 
     fn encrypt_zero(&self, level: usize, prg: &mut Prg) -> [Poly; 2] {

@@ -78,7 +78,7 @@ fn objects_come_back_as_they_were() {
     assert_eq!((upload_bytes(&b.params, 3), masked_bytes(&b.params, 3)), (0, 0));
     let upload = Upload::read(&b.params, &b.objects[3].1).unwrap();
     assert_eq!((upload.level(), upload.scale()), (1, 2f64.powi(30)));
-    let got = Decryptor::new(&b.secret).decrypt_integers(&upload.expand()).unwrap();
+    let got = Decryptor::new(&b.secret).decrypt_integers(&upload.expand(KeyId::RECEIVED)).unwrap();
     assert!((got[0] - (5 << 30)).abs() < 50 && (got[1] + (7 << 30)).abs() < 50 && got[2].abs() < 50);
     let key = SeededKey::read(&b.params, &b.objects[1].1).unwrap();
     assert_eq!(key.purpose(), KeyPurpose::Galois(5));
@@ -94,14 +94,14 @@ fn a_streamed_key_is_the_same_and_a_short_stream_is_an_error() {
     for (_, bytes) in b.objects.iter().filter(|(kind, _)| *kind == Kind::SwitchingKey) {
         let read = SeededKey::read(&b.params, bytes).unwrap();
         let purpose = read.purpose();
-        let mut keys = EvaluationKeys::new(&b.params, &plan);
+        let mut keys = EvaluationKeys::new(&b.params, &plan, KeyId::RECEIVED);
         assert_eq!(keys.receive(&mut &bytes[..]), Ok(purpose));
         let words = |key: &SwitchingKey| -> Vec<u64> {
             key.unpacked().iter().flatten().flat_map(|poly| poly.words().to_vec()).collect()
         };
         assert!(words(keys.get(purpose).unwrap()) == words(&read.expand()));
         for end in [0, 1, HEADER_BYTES - 1, HEADER_BYTES, HEADER_BYTES + 1, bytes.len() / 2, bytes.len() - 1] {
-            let mut keys = EvaluationKeys::new(&b.params, &plan);
+            let mut keys = EvaluationKeys::new(&b.params, &plan, KeyId::RECEIVED);
             let cause = WireError::Stream { kind: std::io::ErrorKind::UnexpectedEof };
             assert_eq!(
                 keys.receive(&mut &bytes[..end]),
