@@ -41,9 +41,15 @@ use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::error::length;
-use crate::{Params, Result, RlweError, Seed};
+use crate::stream::{digest, digest_all, digest_signed};
+use crate::{Params, Result, RlweError, Secrets, Seed};
 
 const PURPOSE: &[u8; 16] = b"embedding table ";
+
+/// `S`, `e_pk` and `e_v`.
+pub(crate) const KEY: &[u8; 16] = b"table, key      ";
+pub(crate) const KEY_NOISE: &[u8; 16] = b"table, key noise";
+pub(crate) const ROW_NOISE: &[u8; 16] = b"table, row noise";
 
 /// Standard deviation of the noise of a row, in units of its last place.
 pub fn noise(params: &Params) -> f64 {
@@ -151,51 +157,70 @@ impl Table {
 pub struct Owner {
     params: Params,
     width: usize,
+    count: usize,
     polys: PolyRing,
     seed: Seed,
     secret: PreparedSmall,
+    /// Digest of the secret, by which the noise of rows is keyed: another secret has other noise.
+    beside: Zeroizing<[u8; 32]>,
 }
 
 impl Owner {
-    /// A fresh key and a fresh seed for a table with rows of `width`. The rows come from [`Self::rows`] with the same `prg`.
+    /// The key of a table of `count` rows of `width`, whose public polynomials come from `seed`. The rows
+    /// come from [`Self::rows`] with the same secrets. The same arguments give the same key; other
+    /// polynomials draw another one.
     ///
     /// # Errors
     /// If the rows do not fit the ring.
-    pub fn new(params: Params, width: usize, prg: &mut Prg) -> Result<(Self, Table)> {
+    pub fn new(params: Params, width: usize, count: usize, seed: Seed, secrets: &Secrets) -> Result<(Self, Table)> {
         let (ring, degree) = (params.ring(), params.degree());
         if width == 0 || width > degree {
             return Err(RlweError::Width { width, degree });
         }
-        let seed = Seed::random(prg);
+        let masks = (0..count).into_par_iter().map(|id| digest(&row_mask(&params, &seed, id)));
+        let (common, masks) = (common(&params, &seed), digest_all(&masks.collect::<Vec<_>>()));
+        let key_meets = digest(&common);
         let polys = PolyRing::new(ring, degree, 1)?;
         let mut secret = Zeroizing::new(vec![0; degree]);
-        ternary(prg, &mut secret);
+        let place = [width as u64, count as u64, 0];
+        ternary(&mut secrets.stream(KEY, place, &[&key_meets, &masks]), &mut secret);
+        let beside = Zeroizing::new(digest_signed(&secret));
         let secret = polys.prepare_small(&secret)?;
-        let mut key = polys.mul(&polys.prepare_full(&common(&params, &seed))?, &secret)?;
-        add_noise(&params, &mut key, prg);
+        let mut key = polys.mul(&polys.prepare_full(&common)?, &secret)?;
+        add_noise(&params, &mut key, &mut secrets.stream(KEY_NOISE, place, &[&key_meets, &masks, &beside]));
         let table = Table::new(params, seed, width, key)?;
-        Ok((Self { params, width, polys, seed, secret }, table))
+        Ok((Self { params, width, count, polys, seed, secret, beside }, table))
     }
 
-    /// Encrypts the rows from number `first` on (`values` are integers, `width` a row). Each row must be encrypted once: its noise is drawn
-    /// anew, and two encryptions of a row differ by their noise alone.
+    /// Encrypts the rows from number `first` on (`values` are integers, `width` a row). Each number must be
+    /// encrypted once: two rows under one number differ by their noise alone. The same values under the same
+    /// number are the same row.
     ///
     /// # Errors
-    /// If `values` are not whole rows.
-    pub fn rows(&self, first: usize, values: &[i64], prg: &mut Prg) -> Result<Vec<u64>> {
+    /// If `values` are not whole rows, or there are more of them than the table has.
+    pub fn rows(&self, first: usize, values: &[i64], secrets: &Secrets) -> Result<Vec<u64>> {
         let (params, width, polys) = (self.params, self.width, &self.polys);
         let ring = params.ring();
         length("a table", values.len() / width * width, values.len())?;
-        let mut rows = vec![0; values.len()];
-        let mut streams: Vec<Prg> = (0..values.len() / width).map(|_| prg.fork()).collect();
-        let work = rows.par_chunks_mut(width).zip(values.par_chunks(width)).zip(&mut streams).enumerate();
-        work.try_for_each(|(id, ((row, values), stream))| {
-            let mask = row_mask(&params, &self.seed, first + id);
-            let product = polys.mul(&polys.prepare_full(&mask)?, &self.secret)?;
-            for ((o, &p), &v) in row.iter_mut().zip(&product).zip(values) {
-                *o = ring.add(p, ring.from_signed(v));
+        if first + values.len() / width > self.count {
+            return Err(RlweError::Length {
+                what: "rows of a table",
+                expected: self.count,
+                got: first + values.len() / width,
+            });
+        }
+        let mut rows: Vec<u64> = values.iter().map(|&v| ring.from_signed(v)).collect();
+        let work = rows.par_chunks_mut(width).enumerate();
+        work.try_for_each(|(id, row)| {
+            let (id, hidden) = (first + id, Zeroizing::new(digest(row)));
+            let mask = row_mask(&params, &self.seed, id);
+            // The secret beside it stands for every polynomial: it is keyed by all of them.
+            let mut noise = secrets.stream(ROW_NOISE, [width as u64, id as u64, 0], &[&*self.beside, &*hidden]);
+            let product = Zeroizing::new(polys.mul(&polys.prepare_full(&mask)?, &self.secret)?);
+            for (o, &p) in row.iter_mut().zip(product.iter()) {
+                *o = ring.add(*o, p);
             }
-            add_noise(&params, row, stream);
+            add_noise(&params, row, &mut noise);
             Ok::<_, RlweError>(())
         })?;
         Ok(rows)

@@ -2,6 +2,7 @@
 //!
 //! Where to look:
 //! - [`Params`]: degree and modulus, refused below 128 bits;
+//! - [`Secrets`]: where the secrets of what is published once come from;
 //! - [`linear`]: `Y = conv(X W)` of a shared `X` by the server's secret `W` and taps, with one message from the client and
 //!   none back (design 6.1);
 //! - [`embedding`]: rows of the server's secret table as shares, for token ids that are the client's secret (design 6.6);
@@ -18,11 +19,16 @@ pub mod linear;
 mod params;
 pub mod products;
 mod public;
+mod secrets;
 pub mod slots;
+mod stream;
+#[cfg(test)]
+mod testing;
 
 pub use error::RlweError;
 pub use params::Params;
 pub use public::Seed;
+pub use secrets::Secrets;
 
 /// The result of this crate.
 pub type Result<T, E = RlweError> = std::result::Result<T, E>;

@@ -4,9 +4,9 @@ use std::fmt;
 
 use fesc_ring::Prg;
 use fesc_ring::sample::uniform_ring;
-use sha2::{Digest, Sha256};
 
 use crate::Params;
+use crate::stream::keyed;
 
 /// The seed of one published object. Public; drawn anew for every one, never one for the world.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,20 +24,13 @@ impl Seed {
         Self(prg.public_bytes())
     }
 
-    /// The uniform polynomial of a purpose and a place. `purpose` has one length or none is a prefix of another.
+    /// The uniform polynomial of a purpose and a place.
     pub(crate) fn polynomial(&self, params: &Params, purpose: &[u8; 16], place: [u64; 3]) -> Vec<u64> {
         let (ring, degree) = (params.ring(), params.degree());
-        let mut hash = Sha256::new();
-        hash.update(b"fesc public polynomial v1");
-        hash.update(purpose);
-        hash.update(self.0);
-        for number in place.into_iter().chain([u64::from(ring.bits()), degree as u64]) {
-            hash.update(number.to_le_bytes());
-        }
-        let mut key = [0; 16];
-        key.copy_from_slice(&hash.finalize()[..16]);
+        let numbers = place.into_iter().chain([u64::from(ring.bits()), degree as u64]);
+        let mut stream = keyed(b"fesc public polynomial v1", purpose, &self.0, numbers, &[]);
         let mut out = vec![0; degree];
-        uniform_ring(&mut Prg::from_seed(key), ring, &mut out);
+        uniform_ring(&mut stream, ring, &mut out);
         out
     }
 }

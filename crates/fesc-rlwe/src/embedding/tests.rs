@@ -9,12 +9,20 @@ fn prg(seed: u8) -> Prg {
     Prg::from_seed([seed; 16])
 }
 
+fn secrets() -> Secrets {
+    Secrets::random(&mut prg(9))
+}
+
+fn owner() -> (Owner, Table) {
+    Owner::new(Params::linear().unwrap(), WIDTH, ROWS, Seed([4; 32]), &secrets()).unwrap()
+}
+
 /// Whole numbers within +-4 at 30 fractional bits.
 fn table() -> (Vec<i64>, Owner, Copy) {
     let mut rng = prg(1);
     let values: Vec<i64> = (0..ROWS * WIDTH).map(|_| ((rng.next_u64() >> 61) as i64 - 4) << 30).collect();
-    let (owner, table) = Owner::new(Params::linear().unwrap(), WIDTH, &mut rng).unwrap();
-    let rows = owner.rows(0, &values, &mut rng).unwrap();
+    let (owner, table) = owner();
+    let rows = owner.rows(0, &values, &secrets()).unwrap();
     (values, owner, Copy { table, rows })
 }
 
@@ -42,14 +50,9 @@ impl Copy {
 #[test]
 fn a_table_may_be_made_in_parts() {
     let (values, _, whole) = table();
-    let mut rng = prg(1);
-    // As many draws as the values took.
-    (0..ROWS * WIDTH).for_each(|_| {
-        rng.next_u64();
-    });
-    let (owner, _) = Owner::new(Params::linear().unwrap(), WIDTH, &mut rng).unwrap();
+    let (owner, _) = owner();
     let parts = [0..7, 7..8, 8..ROWS];
-    let rows = parts.map(|p| owner.rows(p.start, &values[p.start * WIDTH..p.end * WIDTH], &mut rng).unwrap());
+    let rows = parts.map(|p| owner.rows(p.start, &values[p.start * WIDTH..p.end * WIDTH], &secrets()).unwrap());
     assert!(rows.concat() == whole.rows);
 }
 
@@ -83,13 +86,17 @@ fn wrong_sizes_are_refused() {
         table.table.query(0, short, &mut prg(3)),
         Err(RlweError::Length { expected: WIDTH, got: 95, .. })
     ));
-    assert!(matches!(owner.rows(0, &[0; WIDTH + 1], &mut prg(3)), Err(RlweError::Length { .. })));
+    assert!(matches!(owner.rows(0, &[0; WIDTH + 1], &secrets()), Err(RlweError::Length { .. })));
+    assert!(matches!(
+        owner.rows(ROWS - 1, &[0; 2 * WIDTH], &secrets()),
+        Err(RlweError::Length { expected: ROWS, got: 41, .. })
+    ));
     let (mut query, _) = table.query(0, &mut prg(3)).unwrap();
     query.mask.pop();
     assert!(matches!(owner.share(&query), Err(RlweError::Length { .. })));
     let params = Params::linear().unwrap();
     for width in [0, 2049] {
-        assert!(matches!(Owner::new(params, width, &mut prg(3)), Err(RlweError::Width { .. })));
+        assert!(matches!(Owner::new(params, width, 1, Seed([4; 32]), &secrets()), Err(RlweError::Width { .. })));
     }
     assert!(Table::new(params, Seed([0; 32]), 3, vec![0; 2047]).is_err());
 }

@@ -34,9 +34,11 @@
 //! function of the view and of *earlier* secrets. This is why `s` belongs to one document, block and matrix, and why there
 //! is one `b'` per `s`: [`Prepared`] is made from one seed, is not `Clone`, and is consumed by its one use.
 //!
-//! *Client corrupt.* It sees the hint. Simulator: uniform polynomials, by RLWE with secret `u_k`, one sample each, `a'` in common.
-//! A document gives it no further function of `(u_k, e_k)` except through the output, so the hint serves any number of
-//! documents. A changed `W` needs a new seed and new `(u, e)`: [`Server::publish`] draws them itself and offers no other way.
+//! *Client corrupt.* It sees the hint. Simulator: uniform polynomials, by RLWE with secret `u_k`, one sample
+//! each, `a'` in common. A document gives it no further function of `(u_k, e_k)` except through the output,
+//! so the hint serves any number of documents. A changed `W` needs a new seed and new `(u, e)`:
+//! [`Server::publish`] draws them itself, keyed by `W` and the polynomials ([`Secrets`](crate::Secrets)), and
+//! offers no other way.
 //!
 //! What is realised is the *noisy* map above, not `conv(X W)`: the client knows `e_j, e', s`, so full-precision outputs would
 //! tell it about `W e`. Nothing computed from an output may go back to the server, and what the client learns in the end must be
@@ -61,3 +63,5 @@ pub use block::{Block, Shape};
 pub use client::{Message, Prepared};
 pub use public::Domain;
 pub use server::{Hint, Server};
+#[cfg(test)]
+pub(crate) use server::{MASK, NOISE};

@@ -6,7 +6,7 @@ use fesc_ring::gemm::{Update, gemm_par};
 use fesc_ring::poly::PolyRing;
 use fesc_ring::sample::gaussian::SIGMA;
 use fesc_ring::sample::{gaussian, ternary};
-use fesc_ring::{Prg, Ring, View};
+use fesc_ring::{Ring, View};
 use rayon::prelude::*;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
@@ -14,7 +14,12 @@ use super::block::{Block, Shape};
 use super::client::{Message, add_block};
 use super::public::Domain;
 use crate::error::length;
-use crate::{Params, Result, RlweError};
+use crate::stream::{digest, digest_all, digest_signed};
+use crate::{Params, Result, RlweError, Secrets};
+
+/// `u_k` and `e_k` of a hint.
+pub(crate) const MASK: &[u8; 16] = b"hint, u of a row";
+pub(crate) const NOISE: &[u8; 16] = b"hint, e of a row";
 
 /// What every client downloads: `c_k` for each output, pseudorandom without `u`.
 pub struct Hint {
@@ -80,8 +85,10 @@ pub struct Server {
 impl Server {
     /// Draws `u` and `e` and makes the hint of integer weights (m rows of n) and taps (n rows, the last one is the present).
     ///
-    /// The domain's seed must be new: two hints under one seed are safe only as long as their `u` are independent, which
-    /// this function sees to, but a seed of its own keeps `a'` from being a target for all models at once.
+    /// The same arguments give the same hint; other weights, taps or polynomials draw other `u` and `e`. The
+    /// domain's seed must be new: two hints under one seed are safe only as long as their `u` are
+    /// independent, which this function sees to, but a seed of its own keeps `a'` from being a target for all
+    /// models at once.
     ///
     /// # Errors
     /// If weights or taps do not have the shape's size.
@@ -91,9 +98,9 @@ impl Server {
         domain: Domain,
         weights: &[i64],
         taps: &[i64],
-        prg: &mut Prg,
+        secrets: &Secrets,
     ) -> Result<(Self, Hint)> {
-        Self::publish_with(params, shape, domain, weights, taps, true, prg)
+        Self::publish_with(params, shape, domain, weights, taps, true, secrets)
     }
 
     /// [`Self::publish`]; tests leave the mask out and watch the weights leave.
@@ -104,38 +111,46 @@ impl Server {
         weights: &[i64],
         taps: &[i64],
         masked: bool,
-        prg: &mut Prg,
+        secrets: &Secrets,
     ) -> Result<(Self, Hint)> {
         let (m, n, degree, ring) = (shape.inputs(), shape.outputs(), params.degree(), params.ring());
         length("weights", m * n, weights.len())?;
         length("taps", n * shape.taps(), taps.len())?;
         let mut masks = vec![0; n * degree];
-        let mut streams: Vec<Prg> = (0..n).map(|_| prg.fork()).collect();
         let weights: Vec<u64> = weights.iter().map(|&w| ring.from_signed(w)).collect();
 
         let mut public = vec![0; m * degree];
-        public.par_chunks_mut(degree).enumerate().for_each(|(j, a)| a.copy_from_slice(&domain.feature(&params, j)));
+        let features = public.par_chunks_mut(degree).enumerate().map(|(j, a)| {
+            a.copy_from_slice(&domain.feature(&params, j));
+            digest(a)
+        });
+        let mut digests: Vec<[u8; 32]> = features.collect();
         let mut rows = vec![0; n * degree];
         let transposed = View::new(&weights, m, n)?.t();
         gemm_par(ring, transposed, View::new(&public, m, degree)?, &mut rows, Update::Set)?;
         drop(public);
 
         let polys = PolyRing::new(ring, degree, 1)?;
-        let common = polys.prepare_full(&domain.common(&params))?;
-        let work = rows.par_chunks_mut(degree).zip(masks.par_chunks_mut(degree)).zip(&mut streams);
-        work.enumerate().try_for_each(|(k, ((row, mask), stream))| {
+        let common = domain.common(&params);
+        digests.push(digest(&common));
+        let (public, common) = (digest_all(&digests), polys.prepare_full(&common)?);
+        let work = rows.par_chunks_mut(degree).zip(masks.par_chunks_mut(degree));
+        work.enumerate().try_for_each(|(k, (row, mask))| {
             convolve(ring, &taps[k * shape.taps()..(k + 1) * shape.taps()], row, true);
             if !masked {
                 return Ok(());
             }
+            let hidden = Zeroizing::new(digest(row));
+            let place = [domain.layer.into(), domain.matrix.into(), k as u64];
             let mut u = Zeroizing::new(vec![0; degree]);
-            ternary(stream, &mut u);
+            ternary(&mut secrets.stream(MASK, place, &[&public, &hidden]), &mut u);
+            let beside = Zeroizing::new(digest_signed(&u));
             polys.mul_add(row, &common, &polys.prepare_small(&u)?)?;
             for (m, &u) in mask.iter_mut().zip(u.iter()) {
                 *m = u as i8;
             }
             let mut e = Zeroizing::new(vec![0; degree]);
-            gaussian(stream, &mut e);
+            gaussian(&mut secrets.stream(NOISE, place, &[&public, &hidden, &beside]), &mut e);
             for (c, &e) in row.iter_mut().zip(e.iter()) {
                 *c = ring.add(*c, ring.from_signed(e));
             }
@@ -230,7 +245,7 @@ impl Server {
 /// `row = w(X) row` for the causal taps `w`, negacyclic where the row is a whole polynomial.
 fn convolve(ring: Ring, taps: &[i64], row: &mut [u64], whole: bool) {
     let last = taps.len() - 1;
-    let back: Vec<u64> = row[row.len().saturating_sub(last)..].to_vec();
+    let back = Zeroizing::new(row[row.len().saturating_sub(last)..].to_vec());
     for t in (0..row.len()).rev() {
         let mut sum = 0;
         for (i, &tap) in taps.iter().rev().enumerate() {

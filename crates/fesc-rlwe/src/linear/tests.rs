@@ -3,7 +3,8 @@
 use fesc_ring::Prg;
 
 use super::{Block, Domain, Hint, Prepared, Server, Shape};
-use crate::{Params, RlweError, Seed};
+use crate::testing;
+use crate::{Params, RlweError, Secrets, Seed};
 
 fn prg(seed: u8) -> Prg {
     Prg::from_seed([seed; 16])
@@ -36,7 +37,8 @@ fn published(inputs: usize, outputs: usize, taps: usize, weights: Vec<i64>, mut 
     let shape = Shape::new(inputs, outputs, taps).unwrap();
     let taps = if taps == 1 { vec![1; outputs] } else { integers(&mut rng, outputs * taps, 10) };
     let params = Params::linear().unwrap();
-    let (server, hint) = Server::publish(params, shape, domain(3), &weights, &taps, &mut rng).unwrap();
+    let secrets = Secrets::random(&mut rng);
+    let (server, hint) = Server::publish(params, shape, domain(3), &weights, &taps, &secrets).unwrap();
     Case { shape, weights, taps, server, hint }
 }
 
@@ -132,24 +134,8 @@ fn noise_is_what_the_formula_says() {
 fn solve(hint: &Hint, unknowns: usize, c: &[u64]) -> Option<Vec<i64>> {
     let (ring, degree) = (hint.params().ring(), hint.params().degree());
     let columns: Vec<Vec<u64>> = (0..unknowns).map(|j| hint.domain().feature(hint.params(), j)).collect();
-    let mut rows: Vec<Vec<u64>> = (0..degree).map(|t| columns.iter().map(|a| a[t]).chain([c[t]]).collect()).collect();
-    for j in 0..unknowns {
-        let pivot = (j..degree).find(|&t| rows[t][j] & 1 == 1)?;
-        rows.swap(j, pivot);
-        let inverse = (0..6).fold(1u64, |y, _| ring.mul(y, ring.sub(2, ring.mul(rows[j][j], y))));
-        let scaled: Vec<u64> = rows[j].iter().map(|&v| ring.mul(v, inverse)).collect();
-        rows[j].clone_from(&scaled);
-        for (t, row) in rows.iter_mut().enumerate() {
-            if t != j {
-                let factor = row[j];
-                for (v, &s) in row.iter_mut().zip(&scaled) {
-                    *v = ring.sub(*v, ring.mul(factor, s));
-                }
-            }
-        }
-    }
-    let consistent = rows[unknowns..].iter().all(|row| row[unknowns] == 0);
-    consistent.then(|| rows[..unknowns].iter().map(|row| ring.to_signed(row[unknowns])).collect())
+    let rows = (0..degree).map(|t| columns.iter().map(|a| a[t]).chain([c[t]]).collect());
+    testing::solve(ring, rows.collect())
 }
 
 #[test]
@@ -157,7 +143,8 @@ fn hint_without_its_mask_gives_the_weights_away() {
     let (params, shape) = (Params::linear().unwrap(), Shape::new(12, 1, 1).unwrap());
     let weights = integers(&mut prg(1), 12, 14);
     for masked in [false, true] {
-        let hint = Server::publish_with(params, shape, domain(0), &weights, &[1], masked, &mut prg(2)).unwrap().1;
+        let secrets = Secrets::random(&mut prg(2));
+        let hint = Server::publish_with(params, shape, domain(0), &weights, &[1], masked, &secrets).unwrap().1;
         let found = solve(&hint, 12, hint.row(0));
         assert_eq!(found, (!masked).then(|| weights.clone()));
     }
@@ -168,11 +155,17 @@ fn one_mask_for_two_models_gives_their_difference_away() {
     let (params, shape) = (Params::linear().unwrap(), Shape::new(12, 1, 1).unwrap());
     let (old, new) = (integers(&mut prg(1), 12, 14), integers(&mut prg(2), 12, 14));
     let difference: Vec<i64> = new.iter().zip(&old).map(|(n, o)| n - o).collect();
-    for (seed, expected) in [(3, Some(difference)), (4, None)] {
-        let publish =
-            |weights: &[i64], seed| Server::publish(params, shape, domain(0), weights, &[1], &mut prg(seed)).unwrap().1;
-        let (a, b) = (publish(&old, 3), publish(&new, seed));
-        let c: Vec<u64> = b.row(0).iter().zip(a.row(0)).map(|(b, a)| params.ring().sub(*b, *a)).collect();
+    let secrets = Secrets::random(&mut prg(3));
+    let publish = |weights: &[i64], masked| {
+        Server::publish_with(params, shape, domain(0), weights, &[1], masked, &secrets).unwrap().1
+    };
+    let (ring, a) = (params.ring(), publish(&old, true));
+    // The mask of the old hint on the new weights, as if it had been drawn from one stream for both; then as
+    // it is.
+    let mask = a.row(0).iter().zip(publish(&old, false).row(0)).map(|(c, w)| ring.sub(*c, *w)).collect::<Vec<_>>();
+    let kept: Vec<u64> = publish(&new, false).row(0).iter().zip(&mask).map(|(w, m)| ring.add(*w, *m)).collect();
+    for (b, expected) in [(kept, Some(difference)), (publish(&new, true).row(0).to_vec(), None)] {
+        let c: Vec<u64> = b.iter().zip(a.row(0)).map(|(b, a)| ring.sub(*b, *a)).collect();
         assert_eq!(solve(&a, 12, &c), expected);
     }
 }

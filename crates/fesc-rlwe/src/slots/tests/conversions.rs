@@ -73,7 +73,7 @@ fn rescaling_rounds_to_the_nearest() {
 
 #[test]
 fn unfit_sets_are_refused() {
-    assert!(matches!(SlotParams::new(8192, 48, 29, 49), Err(RlweError::Weak { log_q: 349, limit: 214, .. })));
+    assert!(matches!(SlotParams::new(8192, 48, 29, 49), Err(RlweError::Weak { log_q: 349, limit: 212, .. })));
     for (plain, kept, dropped) in [(46, 29, 49), (51, 29, 49), (48, 19, 49), (48, 51, 49), (48, 29, 44), (48, 29, 51)] {
         assert!(matches!(SlotParams::new(16384, plain, kept, dropped), Err(RlweError::Slots { .. })));
     }

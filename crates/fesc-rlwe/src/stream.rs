@@ -1,0 +1,54 @@
+//! Streams keyed by a hash: public polynomials, and the secrets of what is published.
+//!
+//! ```text
+//! key = SHA-256(version || purpose || key material || numbers || digests), its first 16 bytes
+//! ```
+//!
+//! A purpose has 16 bytes, so that none is a prefix of another.
+
+use fesc_ring::Prg;
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+/// The stream of one purpose and place.
+pub(crate) fn keyed(
+    version: &[u8],
+    purpose: &[u8; 16],
+    material: &[u8; 32],
+    numbers: impl IntoIterator<Item = u64>,
+    digests: &[&[u8; 32]],
+) -> Prg {
+    let mut hash = Sha256::new_with_prefix(version);
+    hash.update(purpose);
+    hash.update(material);
+    numbers.into_iter().for_each(|number| hash.update(number.to_le_bytes()));
+    digests.iter().for_each(|digest| hash.update(digest));
+    let full: Zeroizing<[u8; 32]> = Zeroizing::new(hash.finalize().into());
+    let mut key = Zeroizing::new([0; 16]);
+    key.copy_from_slice(&full[..16]);
+    Prg::from_seed(*key)
+}
+
+/// SHA-256 of words, eight bytes each.
+pub(crate) fn digest(words: &[u64]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    let mut bytes = Zeroizing::new([0; 8 * 512]);
+    for part in words.chunks(512) {
+        for (to, word) in bytes.chunks_exact_mut(8).zip(part) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        hash.update(&bytes[..8 * part.len()]);
+    }
+    hash.finalize().into()
+}
+
+/// The same of signed words: a secret.
+pub(crate) fn digest_signed(words: &[i64]) -> [u8; 32] {
+    let words: Zeroizing<Vec<u64>> = Zeroizing::new(words.iter().map(|&w| w as u64).collect());
+    digest(&words)
+}
+
+/// SHA-256 of digests, in order.
+pub(crate) fn digest_all(digests: &[[u8; 32]]) -> [u8; 32] {
+    Sha256::digest(digests.as_flattened()).into()
+}
