@@ -11,7 +11,7 @@ use crate::queue::{Failure, Frame, Popped, Queue};
 use crate::reader::FrameReader;
 use crate::stats::Counter;
 use crate::writer::{self, Output, Sink};
-use crate::{Config, HEADER_BYTES, NetError, Stats, Tag};
+use crate::{Config, Fingerprint, HEADER_BYTES, NetError, Stats, Tag};
 
 /// After an error, what is still queued is sent for at most this long: it may tell the peer something, but no more.
 const AFTER_ERROR: Duration = Duration::from_secs(2);
@@ -30,6 +30,8 @@ pub struct Channel {
     socket: Option<TcpStream>,
     incoming: Incoming,
     config: Config,
+    /// Of the certificate that the peer has shown and proved to own.
+    peer: Option<Fingerprint>,
     next_out: u32,
     next_in: u32,
     clock: Clock,
@@ -127,11 +129,12 @@ impl Channel {
     }
 
     /// One end over the two halves of a stream on which the hellos of `hello_bytes` each have been exchanged: message 0
-    /// in both directions, and round 1.
+    /// in both directions, and round 1. `peer` is the fingerprint that the peer has proved.
     pub(crate) fn after_hello(
         source: Box<dyn Read + Send>,
         sink: Box<dyn Sink>,
         socket: TcpStream,
+        peer: Option<Fingerprint>,
         config: Config,
         hello_bytes: u64,
     ) -> Result<Channel, NetError> {
@@ -141,6 +144,7 @@ impl Channel {
         let reader = Box::new(FrameReader::new(source, config.read_timeout));
         let mut channel = Channel::over(outgoing, Some(thread), Incoming::Stream(reader), config);
         channel.socket = Some(socket);
+        channel.peer = peer;
         (channel.next_out, channel.next_in) = (1, 1);
         channel.phase("hello");
         channel.counter.sent(1, hello_bytes);
@@ -157,6 +161,7 @@ impl Channel {
             socket: None,
             incoming,
             config,
+            peer: None,
             next_out: 0,
             next_in: 0,
             clock: Clock::default(),
@@ -174,6 +179,13 @@ impl Channel {
     #[cfg(feature = "tap")]
     pub fn set_tap(&mut self, tap: Tap) {
         self.tap = Some(tap);
+    }
+
+    /// The fingerprint of the certificate whose key the peer has proved to own in this TLS handshake. At a
+    /// client it is the pinned one; at a server it is the client's, and `None` when the client showed none.
+    /// Always `None` in memory and without TLS.
+    pub fn peer_fingerprint(&self) -> Option<Fingerprint> {
+        self.peer
     }
 
     /// Starts (or goes back to) a named phase; all counts go to it until the next call. The causal clock runs on: a round of this

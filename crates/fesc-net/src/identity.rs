@@ -1,7 +1,13 @@
-//! Who the server is: a self-signed certificate, made on the spot, known to clients by its SHA-256 fingerprint.
+//! Who a server or a client is: a self-signed certificate, made on the spot, known by its SHA-256
+//! fingerprint.
 //!
-//! The fingerprint is the whole identity. Names and dates in the certificate mean nothing and are not looked at. The key
-//! comes from the operating system's generator, inside the TLS library; it is no part of any protocol.
+//! The fingerprint is the whole identity. Names and dates in the certificate mean nothing and are not looked
+//! at. The key comes from the operating system's generator, inside the TLS library; it is no part of any
+//! protocol.
+//!
+//! A server always has one, which its clients pin. A client may have one, by which a server knows it again.
+//! Anybody can make any number of them: a fingerprint is good for a list of who may, not for a list of who
+//! may not.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -15,10 +21,13 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use crate::NetError;
+use crate::{NetError, hex};
 
 /// No identity file is longer.
 const FILE_LIMIT: u64 = 64 * 1024;
+
+/// No certificate in DER is longer: a server takes no longer one from a client. Ours have about 400 bytes.
+pub(crate) const CERTIFICATE_LIMIT: usize = 4096;
 
 /// SHA-256 of a certificate in DER. Written as 64 hex digits.
 #[derive(Clone, Copy, Eq)]
@@ -39,7 +48,7 @@ impl PartialEq for Fingerprint {
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+        f.write_str(&hex::text(&self.0))
     }
 }
 
@@ -60,27 +69,24 @@ impl FromStr for Fingerprint {
             problem: "it must be 64 hex digits (SHA-256)",
         };
         let digits: Vec<u8> = text.trim().bytes().filter(|b| *b != b':').collect();
-        if digits.len() != 64 {
-            return Err(refuse());
-        }
-        let mut out = [0; 32];
-        for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
-            for digit in pair {
-                let value = char::from(*digit).to_digit(16).ok_or_else(refuse)?;
-                *byte = *byte << 4 | value as u8;
-            }
-        }
-        Ok(Fingerprint(out))
+        hex::bytes(&digits).map(Fingerprint).ok_or_else(refuse)
     }
 }
 
-/// A server's certificate and private key. Not `Debug`, not `Clone`: it holds a secret.
+/// The certificate and private key of a server or of a client. It holds a secret: no `Clone`, and `Debug`
+/// shows the fingerprint only.
 pub struct Identity {
     certificate: CertificateDer<'static>,
     certificate_pem: String,
     /// PKCS #8.
     key: Zeroizing<Vec<u8>>,
     key_pem: Zeroizing<String>,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identity({})", self.fingerprint())
+    }
 }
 
 impl Identity {
@@ -95,7 +101,7 @@ impl Identity {
         })
     }
 
-    /// What clients pin.
+    /// What clients pin of a server, and what a server lists of its clients.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.certificate)
     }
@@ -117,6 +123,10 @@ impl Identity {
             .map_err(|e| refuse(key_path, format!("no PKCS #8 private key in PEM form: {e}")))?;
         let certificate = CertificateDer::from_pem_slice(certificate_pem.as_bytes())
             .map_err(|e| refuse(certificate_path, format!("no certificate in PEM form: {e}")))?;
+        if certificate.len() > CERTIFICATE_LIMIT {
+            let problem = format!("the certificate has {} bytes, at most {CERTIFICATE_LIMIT}", certificate.len());
+            return Err(refuse(certificate_path, format!("{problem} are accepted; make a new identity")));
+        }
         let key = Zeroizing::new(key.secret_pkcs8_der().to_vec());
         let identity = Identity { certificate, certificate_pem, key, key_pem };
         crate::tls::server_config(&identity).map_err(|e| {
@@ -213,6 +223,30 @@ mod tests {
         assert_eq!(*loaded.key, *made.key);
         assert!(!std::fs::read_to_string(&cert).unwrap().contains("PRIVATE"));
         assert_ne!(Identity::generate().unwrap().fingerprint(), made.fingerprint());
+    }
+
+    #[test]
+    fn a_printed_identity_is_its_fingerprint_and_no_more() {
+        let made = Identity::generate().unwrap();
+        assert_eq!(format!("{made:?}"), format!("Identity({})", made.fingerprint()));
+        assert_eq!(format!("{made:#?}"), format!("{made:?}"));
+    }
+
+    #[test]
+    fn a_certificate_that_no_server_takes_is_refused_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let (key, cert) = (dir.path().join("key.pem"), dir.path().join("cert.pem"));
+        for (names, fits) in [(360, true), (400, false)] {
+            let names: Vec<_> = (0..names).map(|i| format!("fesc-{i:03}")).collect();
+            let made = rcgen::generate_simple_self_signed(names).unwrap();
+            write_new(&key, made.signing_key.serialize_pem().as_bytes(), 0o600).unwrap();
+            write_new(&cert, made.cert.pem().as_bytes(), 0o644).unwrap();
+            match Identity::load(&key, &cert) {
+                Ok(_) => assert!(fits),
+                Err(e) => assert!(!fits && e.to_string().contains("at most 4096 are"), "{e}"),
+            }
+            std::fs::remove_file(&key).and_then(|()| std::fs::remove_file(&cert)).unwrap();
+        }
     }
 
     #[test]

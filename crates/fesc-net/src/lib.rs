@@ -8,10 +8,15 @@
 //! | transport | made by | protection |
 //! |---|---|---|
 //! | memory | [`Channel::memory_pair`] | none needed |
-//! | TCP + TLS 1.3 | [`connect`], [`Listener`] | the server is pinned by fingerprint, see [`Identity`] |
+//! | TCP + TLS 1.3 | [`connect`], [`Listener`] | the server is pinned, a client may be known: [`Identity`] |
 //! | TCP | the same, with `InsecurePlaintext` | **none**; must be asked for by that name |
 //!
 //! Each of them can imitate a slower network, see [`Profile`].
+//!
+//! Over TLS a client knows its server by the fingerprint that it has pinned. A server asks every client for a
+//! certificate; a client may have none, or any whose key it has. Who may do what is decided above this crate,
+//! after the hello, by [`Channel::peer_fingerprint`]. A server with many silent connections knows one that it
+//! expects by a [`Ticket`] in its first bytes.
 //!
 //! # The wire
 //! All integers are little endian. A stream is a hello in each direction and then frames, in each direction numbered
@@ -36,6 +41,7 @@
 //! # What is not promised
 //! The channel hides neither the sizes nor the times of messages. A peer that sends one byte now and then keeps a
 //! session open; limits on whole sessions belong to the server. Without TLS nothing is protected.
+//! Everybody on the way reads a [`Ticket`]; only the pinned server sees a client's certificate.
 //!
 //! # Examples
 //! Two ends in one process:
@@ -72,6 +78,28 @@
 //! # server.join().unwrap()
 //! # }
 //! ```
+//! A client that the server knows, with a ticket that it expects:
+//! ```
+//! use std::sync::Arc;
+//! use fesc_net::{ClientSecurity, Config, Identity, Listener, ServerSecurity, connect_with_ticket};
+//! # fn main() -> Result<(), fesc_net::NetError> {
+//! let (session, ticket) = ([7; 32], [9; 32]);
+//! let (server, client) = (Identity::generate()?, Arc::new(Identity::generate()?));
+//! let (pin, listed) = (server.fingerprint(), [client.fingerprint()]);
+//! let listener = Listener::bind("127.0.0.1:0", ServerSecurity::Tls(server), Config::default())?;
+//! let address = listener.address().to_string();
+//! let server = std::thread::spawn(move || {
+//!     let mut expected = false;
+//!     let channel = listener.accept()?.establish_seen(&session, |shown| expected = shown == Some(ticket))?;
+//!     assert!(expected && channel.peer_fingerprint().is_some_and(|f| listed.contains(&f)));
+//!     channel.close()
+//! });
+//! let security = ClientSecurity::TlsAs(pin, client);
+//! let channel = connect_with_ticket(&address, &security, Some(&ticket), &session, &Config::default())?;
+//! channel.close()?;
+//! # server.join().unwrap()
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
@@ -82,12 +110,15 @@ mod error;
 pub mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
+mod handshake;
 pub mod hello;
+mod hex;
 mod identity;
 mod profile;
 mod queue;
 mod reader;
 mod stats;
+mod ticket;
 mod tls;
 mod writer;
 
@@ -95,9 +126,10 @@ mod writer;
 pub use channel::Tap;
 pub use channel::{Channel, Hangup};
 pub use config::Config;
-pub use endpoint::{ClientSecurity, Listener, Pending, ServerSecurity, connect};
+pub use endpoint::{ClientSecurity, Listener, Pending, ServerSecurity, connect, connect_with_ticket};
 pub use error::NetError;
 pub use frame::{HEADER_BYTES, Tag};
 pub use identity::{Fingerprint, Identity};
 pub use profile::{Pacer, Profile};
 pub use stats::{Phase, Stats};
+pub use ticket::Ticket;

@@ -54,6 +54,11 @@ pub fn both<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> 
     })
 }
 
+/// The error; a channel has no `Debug`.
+pub fn refused(result: Result<Channel, NetError>) -> NetError {
+    result.err().expect("must be refused")
+}
+
 /// The index of the message that an error names; failures of the handshake and the hello are message 0.
 pub fn index_of(error: &NetError) -> Option<u32> {
     match *error {

@@ -1,18 +1,16 @@
 //! What TLS must refuse, and what a listener on the wire must not see.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fesc_net::hello::{HELLO_BYTES, Hello, Role};
 use fesc_net::{Channel, ClientSecurity, Identity, Listener, NetError, ServerSecurity, Tag, connect};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, ServerConfig, ServerConnection, SignatureScheme};
+use rustls::pki_types::CertificateDer;
+use rustls::{ServerConfig, ServerConnection};
 
-use crate::pair::{SESSION, both, plain, quick, tls};
+use crate::foreign;
+use crate::pair::{SESSION, both, plain, quick, refused, tls};
 use crate::proxy::{self, Direction};
 
 const T: Tag = Tag(0x0301);
@@ -21,11 +19,6 @@ fn handshake(server: ServerSecurity, client: ClientSecurity) -> (Result<Channel,
     let listener = Listener::bind("127.0.0.1:0", server, quick()).unwrap();
     let address = listener.address().to_string();
     both(|| connect(&address, &client, &SESSION, &quick()), || listener.accept()?.establish(&SESSION))
-}
-
-/// The error; a channel has no `Debug`.
-fn refused(result: Result<Channel, NetError>) -> NetError {
-    result.err().expect("must be refused")
 }
 
 #[test]
@@ -73,52 +66,6 @@ fn other_parameters_are_refused_on_both_sides() {
     }
 }
 
-/// Trusts everybody: what an attacker's or a careless client does.
-#[derive(Debug)]
-struct TrustAll;
-
-impl ServerCertVerifier for TrustAll {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        ring::default_provider().signature_verification_algorithms.supported_schemes()
-    }
-}
-
-fn foreign_client(versions: &[&'static rustls::SupportedProtocolVersion]) -> ClientConnection {
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(versions)
-        .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(TrustAll))
-        .with_no_client_auth();
-    ClientConnection::new(Arc::new(config), ServerName::try_from("fesc").unwrap()).unwrap()
-}
-
 #[test]
 fn a_tls_1_2_client_is_refused_and_a_tls_1_3_one_is_not() {
     for (versions, fine) in [(&[&rustls::version::TLS12], false), (&[&rustls::version::TLS13], true)] {
@@ -127,7 +74,7 @@ fn a_tls_1_2_client_is_refused_and_a_tls_1_3_one_is_not() {
         let (client, server) = both(
             || {
                 let mut socket = TcpStream::connect(address).unwrap();
-                let mut connection = foreign_client(versions);
+                let mut connection = foreign::connection(foreign::client_of(versions));
                 connection.complete_io(&mut socket).map(|_| connection.protocol_version())
             },
             || listener.accept()?.establish(&SESSION).map(|_| ()),
@@ -141,24 +88,6 @@ fn a_tls_1_2_client_is_refused_and_a_tls_1_3_one_is_not() {
             assert!(matches!(server.unwrap_err(), NetError::Tls { source: rustls::Error::PeerIncompatible(_), .. }));
         }
     }
-}
-
-/// A server with any certificate and key, as an attacker would build it.
-fn foreign_server(
-    certificate: CertificateDer<'static>,
-    key: Vec<u8>,
-    versions: &[&'static rustls::SupportedProtocolVersion],
-) -> Arc<ServerConfig> {
-    let provider = Arc::new(ring::default_provider());
-    let key = provider.key_provider.load_private_key(PrivatePkcs8KeyDer::from(key).into()).unwrap();
-    // `CertifiedKey::new` does not compare the two.
-    let shown = Arc::new(rustls::sign::CertifiedKey::new(vec![certificate], key));
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(versions)
-        .unwrap()
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(shown)));
-    Arc::new(config)
 }
 
 fn connect_to_foreign(config: Arc<ServerConfig>, pin: &CertificateDer<'_>) -> NetError {
@@ -180,11 +109,11 @@ fn a_stolen_certificate_without_its_key_is_refused() {
     let made = || rcgen::generate_simple_self_signed(vec!["fesc".to_string()]).unwrap();
     let (victim, thief) = (made(), made());
     let versions = &[&rustls::version::TLS13];
-    let stolen = foreign_server(victim.cert.der().clone(), thief.signing_key.serialize_der(), versions);
+    let stolen = foreign::server(victim.cert.der().clone(), thief.signing_key.serialize_der(), versions);
     let error = connect_to_foreign(stolen, victim.cert.der());
     assert!(matches!(error, NetError::Tls { source: rustls::Error::InvalidCertificate(_), .. }), "{error}");
     // The control: with its own key the same server passes TLS, and fails only for want of a hello.
-    let honest = foreign_server(victim.cert.der().clone(), victim.signing_key.serialize_der(), versions);
+    let honest = foreign::server(victim.cert.der().clone(), victim.signing_key.serialize_der(), versions);
     let error = connect_to_foreign(honest, victim.cert.der());
     assert!(matches!(error, NetError::Closed { .. }), "{error}");
 }
@@ -192,7 +121,7 @@ fn a_stolen_certificate_without_its_key_is_refused() {
 #[test]
 fn a_tls_1_2_server_is_refused() {
     let made = rcgen::generate_simple_self_signed(vec!["fesc".to_string()]).unwrap();
-    let old = foreign_server(made.cert.der().clone(), made.signing_key.serialize_der(), &[&rustls::version::TLS12]);
+    let old = foreign::server(made.cert.der().clone(), made.signing_key.serialize_der(), &[&rustls::version::TLS12]);
     let error = connect_to_foreign(old, made.cert.der());
     assert!(matches!(error, NetError::Tls { .. }), "{error}");
 }
@@ -294,28 +223,14 @@ fn a_client_that_begins_and_falls_silent_ends_in_a_timeout() {
 
 /// A client made by hand, whose hello carries this exporter label; then it leaves without a TLS goodbye.
 fn hello_by_hand(label: &[u8]) -> Result<Channel, NetError> {
-    let listener = Listener::bind("127.0.0.1:0", tls().0, quick()).unwrap();
-    let address = listener.address();
-    both(
-        || {
-            let mut socket = TcpStream::connect(address).unwrap();
-            let mut connection = foreign_client(&[&rustls::version::TLS13]);
-            connection.complete_io(&mut socket).unwrap();
-            let binding = connection.export_keying_material([0; 32], label, None).unwrap();
-            let hello = Hello { role: Role::Client, session: SESSION, binding };
-            let mut stream = rustls::Stream::new(&mut connection, &mut socket);
-            stream.write_all(&hello.encode()).unwrap();
-            // The server's hello must be read, or closing would be a reset that overtakes ours.
-            stream.read_exact(&mut [0; HELLO_BYTES]).unwrap();
-        },
-        || listener.accept()?.establish(&SESSION),
-    )
-    .1
+    let (client, server) = foreign::visit(foreign::client(), label);
+    client.unwrap();
+    server
 }
 
 #[test]
 fn an_end_without_close_notify_is_an_end_all_the_same() {
-    let error = hello_by_hand(b"EXPORTER-fesc-net hello").unwrap_or_else(|e| panic!("{e}")).recv(T, 1).unwrap_err();
+    let error = hello_by_hand(foreign::LABEL).unwrap_or_else(|e| panic!("{e}")).recv(T, 1).unwrap_err();
     assert!(matches!(error, NetError::Closed { index: 1 }), "{error}");
 }
 
