@@ -45,5 +45,5 @@ pub use error::{InferError, Result};
 pub use flow::{Flow, MAX_TOKENS, Reveal, StageCost};
 pub use pads::{Ahead, Fresh, Pad, Pads};
 pub use run::{Answer, Unwatched, Watch, run_client, run_client_with, run_server};
-pub use setup::{ClientSetup, Matrix, ServerSetup};
+pub use setup::{ClientSetup, Matrix, SCHEME, ServerSetup};
 pub use stage::Embedding;

@@ -5,7 +5,7 @@ mod common;
 
 use std::fs::File;
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use common::serving::*;
@@ -14,13 +14,12 @@ use fesc_infer::session::client::{Choice, Dial};
 use fesc_infer::session::handshake::{Greeting, Reply, RevealChoice, Step, Terms};
 use fesc_infer::session::message::Talk;
 use fesc_infer::session::server::Limits;
-use fesc_infer::session::source::shelf::{Amount, Shelf, bytes_of};
+use fesc_infer::session::source::shelf::{Amount, Shelf, Spent, bytes_of};
 use fesc_infer::session::{Lines, RefusalKind, SessionError, Silent, hello};
 use fesc_infer::{Embedding, Flow, Reveal};
 use fesc_model::twin::Rounding;
 use fesc_mpc::Role;
 use fesc_net::{ClientSecurity, Config, Listener, ServerSecurity};
-use fesc_ring::Prg;
 
 #[test]
 fn silent_connections_keep_nobody_out() {
@@ -32,9 +31,8 @@ fn silent_connections_keep_nobody_out() {
         let visit = visit(dial, cache.path()).unwrap();
         // And again before the second connection.
         let _more: Vec<TcpStream> = (0..30).map(|_| TcpStream::connect(&dial.address).unwrap()).collect();
-        let mut prg = Prg::from_seed([3; 16]);
         let choice = Choice::Ahead(64 << 20);
-        let finished = visit.classify(&ids, RevealChoice::Label, &choice, false, &mut prg, &mut Silent);
+        let finished = visit.classify(&ids, RevealChoice::Label, &choice, false, &mut Silent);
         finished.unwrap().answer.class()
     });
     assert_eq!(class, small_twin().classify(&ids, &mut Rounding::nearest()).unwrap().class);
@@ -46,28 +44,90 @@ fn entries(directory: &Path) -> usize {
 
 #[test]
 fn prepared_correlations_are_used_once_and_nothing_of_them_stays() {
-    let places: [_; 3] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
-    let [cache, ours, theirs] = places.each_ref().map(tempfile::TempDir::path);
-    let (ids, mut prg) = (document(20, 5), Prg::from_seed([4; 16]));
+    let root = tempfile::tempdir().unwrap();
+    let places = ["cache", "ours", "theirs"].map(|name| root.path().join(name));
+    let [cache, ours, theirs] = places.each_ref().map(PathBuf::as_path);
+    let ids = document(20, 5);
     with_server(limits(), Some(theirs), |dial, _| {
         let visit = || visit_soon(dial, cache);
-        let two = visit().prepare(128, RevealChoice::Label, 2, ours, &mut prg, &mut Silent);
+        let two = visit().prepare(128, RevealChoice::Label, 2, &place(ours), &mut Silent);
         assert!(matches!(two, Err(SessionError::Refused { .. })), "the server keeps one");
-        visit().prepare(128, RevealChoice::Label, 1, ours, &mut prg, &mut Silent).unwrap();
+        visit().prepare(128, RevealChoice::Label, 1, &place(ours), &mut Silent).unwrap();
         let flow = flow();
         for (directory, role) in [(ours, Role::P0), (theirs, Role::P1)] {
-            let held = Shelf::open(directory).unwrap().holds().unwrap();
+            let spent = Spent::open(&place(directory).state, role).unwrap();
+            let held = Shelf::open(directory, spent).unwrap().holds().unwrap();
             assert_eq!(held, Amount { stores: 1, bytes: bytes_of(&flow, role).unwrap() }, "the size is known before");
         }
-        let again = visit().prepare(128, RevealChoice::Label, 1, ours, &mut prg, &mut Silent);
+        let again = visit().prepare(128, RevealChoice::Label, 1, &place(ours), &mut Silent);
         assert!(matches!(again, Err(SessionError::Refused { .. })), "there is no room for another");
-        let choice = Choice::Prepared(ours.to_path_buf());
-        let mut classify = || visit().classify(&ids, RevealChoice::Label, &choice, false, &mut prg, &mut Silent);
+        let choice = Choice::Prepared(place(ours));
+        let classify = || visit().classify(&ids, RevealChoice::Label, &choice, false, &mut Silent);
         let class = classify().unwrap().answer.class();
         assert_eq!(class, small_twin().classify(&ids, &mut Rounding::nearest()).unwrap().class);
         assert!(matches!(classify(), Err(SessionError::NothingPrepared { .. })));
     });
     assert_eq!((entries(ours), entries(theirs)), (0, 0));
+}
+
+/// All files of a directory in another, which has nothing else then.
+fn copied(from: &Path, to: &Path) {
+    let _ = std::fs::remove_dir_all(to);
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (path, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        if path.is_dir() {
+            copied(&path, &to);
+        } else {
+            std::fs::copy(path, to).unwrap();
+        }
+    }
+}
+
+/// A directory that was copied, used and put back has its correlations again; the list of used ones, which is
+/// elsewhere, refuses them, and a new list refuses what belonged to another. Were both sides' lists put back
+/// too, correlations would serve twice: the control.
+#[test]
+fn a_shelf_that_was_put_back_is_refused_on_both_sides() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    let (ours, theirs, state) = (at("ours"), at("theirs"), at("server"));
+    let mut limits = limits();
+    limits.prepared.stores = 4;
+    let ids = document(20, 5);
+    serve(options(limits, Some(&theirs), &state), |dial, failures| {
+        let visit = || visit_soon(dial, &at("cache"));
+        let classify = || {
+            let choice = Choice::Prepared(place(&ours));
+            visit().classify(&ids, RevealChoice::Label, &choice, false, &mut Silent).map(|f| f.answer.class())
+        };
+        visit().prepare(128, RevealChoice::Label, 1, &place(&ours), &mut Silent).unwrap();
+        let lists = [place(&ours).state.join("spent-client.jsonl"), state.join("spent-server.jsonl")];
+        let kept = lists.each_ref().map(|list| std::fs::read(list).unwrap());
+        copied(&ours, &at("ours-kept"));
+        copied(&theirs, &at("theirs-kept"));
+        let put_back = || {
+            copied(&at("ours-kept"), &ours);
+            copied(&at("theirs-kept"), &theirs);
+        };
+        let class = classify().unwrap();
+        put_back();
+        let spent = |refused: SessionError| matches!(refused, SessionError::Spent { .. });
+        assert!(spent(classify().unwrap_err()), "the client's own list");
+        std::fs::remove_file(&lists[0]).unwrap();
+        assert!(spent(classify().unwrap_err()), "and a new list does not know it");
+        std::fs::write(&lists[0], &kept[0]).unwrap();
+        let refused = classify().unwrap_err();
+        let kind = RefusalKind::Prepared;
+        assert!(
+            matches!(&refused, SessionError::Refused { kind: k, message } if *k == kind && message.contains("used before"))
+        );
+        assert_eq!(entries(&ours), 0, "the client has thrown its half away");
+        assert!(failures.all().iter().any(|f| f.contains("used before")));
+        put_back();
+        lists.iter().zip(&kept).for_each(|(list, kept)| std::fs::write(list, kept).unwrap());
+        assert_eq!(classify().unwrap(), class, "the control: nothing else stands in the way");
+    });
 }
 
 fn flow() -> Flow {
@@ -76,14 +136,14 @@ fn flow() -> Flow {
 
 #[test]
 fn a_client_cannot_fill_the_servers_disk() {
-    let places: [_; 3] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
-    let [cache, ours, theirs] = places.each_ref().map(tempfile::TempDir::path);
+    let root = tempfile::tempdir().unwrap();
+    let places = ["cache", "ours", "theirs"].map(|name| root.path().join(name));
+    let [cache, ours, theirs] = places.each_ref().map(PathBuf::as_path);
     let each = bytes_of(&flow(), Role::P1).unwrap();
     let limits = Limits { prepared: Amount { stores: 100, bytes: 2 * each }, ..limits() };
-    let mut prg = Prg::from_seed([4; 16]);
     let failures = with_server(limits, Some(theirs), |dial, failures| {
-        let mut prepare =
-            |count| visit_soon(dial, cache).prepare(128, RevealChoice::Label, count, ours, &mut prg, &mut Silent);
+        let prepare =
+            |count| visit_soon(dial, cache).prepare(128, RevealChoice::Label, count, &place(ours), &mut Silent);
         let refused = prepare(3).unwrap_err();
         assert!(matches!(refused, SessionError::Refused { kind: RefusalKind::Full, .. }), "{refused}");
         for number in [each, 2 * each] {
@@ -103,11 +163,12 @@ fn a_client_cannot_fill_the_servers_disk() {
         assert_eq!((entries(ours), entries(theirs)), (3, 1));
         // A half whose other one is gone is told so, and forgotten; the good one is found in the end.
         let ids = document(20, 5);
-        let choice = Choice::Prepared(ours.to_path_buf());
-        let mut classify =
-            || visit_soon(dial, cache).classify(&ids, RevealChoice::Label, &choice, false, &mut prg, &mut Silent);
+        let choice = Choice::Prepared(place(ours));
+        let classify = || visit_soon(dial, cache).classify(&ids, RevealChoice::Label, &choice, false, &mut Silent);
         let told = (0..3).map_while(|_| classify().err()).map(|e| e.to_string()).collect::<Vec<_>>();
         assert!(told.iter().all(|t| t.contains("older than 1 days")), "{told:?}");
+        // The next visit has a seat when the server is done with the last.
+        drop(visit_soon(dial, cache));
         assert_eq!(entries(theirs), 0);
         failures.clone()
     });
@@ -127,14 +188,7 @@ fn a_client_that_says_nothing_gives_its_seat_to_another() {
         let silent = visit_soon(dial, cache.path());
         assert!(matches!(visit(dial, cache.path()), Err(SessionError::Refused { kind: RefusalKind::Busy, .. })));
         let second = visit_soon(dial, cache.path());
-        let finished = second.classify(
-            &document(20, 5),
-            RevealChoice::Label,
-            &Choice::Inline,
-            false,
-            &mut Prg::from_seed([3; 16]),
-            &mut Silent,
-        );
+        let finished = second.classify(&document(20, 5), RevealChoice::Label, &Choice::Inline, false, &mut Silent);
         assert!(finished.is_ok(), "a run may take longer than a word");
         assert!(failures.all().iter().any(|f| f.contains("did not say what it wants within 3s")));
         drop(silent);
@@ -149,8 +203,8 @@ fn a_client_that_has_just_taken_the_public_part_has_longer_to_speak() {
         let visit = visit(dial, cache.path()).unwrap();
         // As if the last window came over a slow line: longer than a word may take, and less than four times that.
         std::thread::sleep(Duration::from_secs(4));
-        let (ids, mut prg) = (document(20, 5), Prg::from_seed([3; 16]));
-        visit.classify(&ids, RevealChoice::Label, &Choice::Inline, false, &mut prg, &mut Silent).unwrap();
+        let ids = document(20, 5);
+        visit.classify(&ids, RevealChoice::Label, &Choice::Inline, false, &mut Silent).unwrap();
     });
 }
 
@@ -161,8 +215,8 @@ fn a_cut_client_ends_and_so_does_its_session() {
         let lines = Lines::default();
         let visit = visit_soon(&Dial { lines: Some(lines.clone()), ..dial.clone() }, cache.path());
         lines.cut();
-        let (choice, mut prg) = (Choice::Ahead(64 << 20), Prg::from_seed([3; 16]));
-        let ended = visit.classify(&document(20, 5), RevealChoice::Label, &choice, false, &mut prg, &mut Silent);
+        let choice = Choice::Ahead(64 << 20);
+        let ended = visit.classify(&document(20, 5), RevealChoice::Label, &choice, false, &mut Silent);
         assert!(matches!(ended, Err(SessionError::Net(_))));
         drop(visit_soon(dial, cache.path()));
     });

@@ -9,13 +9,14 @@ use std::io::{Read, Seek, SeekFrom, Write};
 
 use fesc_infer::session::SessionError;
 use fesc_infer::session::public::{Hosted, Known};
-use fesc_infer::{ClientSetup, Embedding, InferError, Matrix, Pad, Result, ServerSetup};
+use fesc_infer::{ClientSetup, Embedding, InferError, Matrix, Pad, Result, SCHEME, ServerSetup};
 use fesc_model::outline::Outline;
 use fesc_model::twin::{Preset, Twin};
 use fesc_model::{Model, Shape, Weights};
 use fesc_ring::Prg;
 use fesc_rlwe::Params;
 use fesc_rlwe::linear::Block;
+use sha2::{Digest, Sha256};
 
 fn small() -> Shape {
     Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, groups: 1, norm_groups: 1, ..shape() }
@@ -50,6 +51,49 @@ fn the_same_master_and_weights_give_the_same_setup() {
         let equal = a.chunks_exact(6).zip(b.chunks_exact(6)).filter(|(a, b)| a == b).count();
         assert_eq!(equal, 0);
     }
+}
+
+/// What one master seed and one small model publish, to the byte. A server publishes at every start, and
+/// operators keep their state directories over new builds: bytes that change silently put related secrets on
+/// show. Two layers, two groups, more rows of the table than are made at once, and both kinds of table.
+#[test]
+fn known_answer_of_a_models_public_part() {
+    // The version, and digests of the outline, the header, each layer's hints, the table, the public table,
+    // the whole.
+    const KNOWN: (u32, [&str; 7]) = (
+        3,
+        [
+            "870de274fbe90ece20f83e6abf486eae40f6789cf515165bab194a9e42159bec",
+            "3e9aa4b7033454a7ae14fc1707a656f85b39425b00dc1352436f759370df0c17",
+            "14b8b1a5d11bc083e9ec42d949e1544eb4351f2f5e30d16b27535854ebb286cf",
+            "f201450f942dfc252a1c7f6c53997fa2407074ffd8e55fcbe94be4cc1823fa6a",
+            "e00b2eeb02bbe1228d780d50a60eed1c813d0f0abb0d401baa1cabd69bbfd235",
+            "50c672a9f0425f057815692945b1e75689075f02e28b0093e91afbecbebb84fa",
+            "cdda08d137cbcc14a1144eef3a035ea665a36f71ca6175dcdadacc2084388d86",
+        ],
+    );
+    let shape = Shape { layers: 2, groups: 2, vocab: 1030, ..small() };
+    let twin = twin(shape, 40, 1);
+    let server = ServerSetup::new(&twin, [7; 32]).unwrap();
+    let public = ServerSetup::with_embedding(&twin, [7; 32], Embedding::Public).unwrap();
+    let (setup, public) = (written(server.client_setup()), written(public.client_setup()));
+    let (params, outline) = (Params::linear().unwrap(), server.outline().unwrap().clone());
+    let hints: usize =
+        Matrix::ALL.iter().map(|m| m.shape(outline.shape()).unwrap().outputs() * params.degree() * 6).sum();
+    let (header, rest) = setup.split_at(73);
+    let (first, rest) = rest.split_at(hints);
+    let (second, table) = rest.split_at(hints);
+    let mut whole = Vec::new();
+    Hosted::new(server, Some("words".into())).unwrap().write(&mut whole).unwrap();
+    let got = [&outline.digest().unwrap()[..], header, first, second, table, &public[73 + 2 * hints..], &whole];
+    let hex = |bytes: &[u8]| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect::<String>();
+    let got = got.map(hex);
+    assert_eq!(
+        (SCHEME, got.each_ref().map(String::as_str)),
+        KNOWN,
+        "what one model and one master seed publish has changed: raise SCHEME in fesc-infer/src/setup/seeds.rs and add a \
+         line to its table, then write the new version and digests here. Never write new digests under an old version."
+    );
 }
 
 /// One calibration, so that the outline, which is hashed too, stays; one weight, the first or the last of each kind. The thresholds of the clamp follow from the rates.

@@ -18,7 +18,7 @@ use fesc_mpc::{Party, Role, Shared};
 use fesc_ring::{Prg, Ring};
 use fesc_rlwe::embedding::Owner;
 use fesc_rlwe::linear::{Domain, Prepared, Server, Shape};
-use fesc_rlwe::{Params, Seed};
+use fesc_rlwe::{Params, Secrets, Seed};
 
 const F: u32 = 16;
 
@@ -120,7 +120,8 @@ fn linear_layer_with_past_and_parts() {
     let tap = integers(outputs * taps, 1 << 8, 2);
     let domain = Domain { seed: Seed([3; 32]), layer: 0, matrix: 0 };
     let mut prg = Prg::from_seed([4; 16]);
-    let (server, hint) = Server::publish(params, linear, domain, &weights, &tap, &mut prg).unwrap();
+    let secrets = Secrets::random(&mut prg);
+    let (server, hint) = Server::publish(params, linear, domain, &weights, &tap, &secrets).unwrap();
     let x = integers((before + tokens) * inputs, 1 << 18, 5);
     let bias = integers(3, 1 << 30, 6);
     let parts = [0..2, 4..7, 2..2];
@@ -314,8 +315,9 @@ fn rows_of_the_table() {
     let params = Params::linear().unwrap();
     let table = integers(width * VOCAB, 1 << 31, 1);
     let mut prg = Prg::from_seed([2; 16]);
-    let (owner, copy) = Owner::new(params, width, &mut prg).unwrap();
-    let encrypted = owner.rows(0, &table, &mut prg).unwrap();
+    let secrets = Secrets::random(&mut prg);
+    let (owner, copy) = Owner::new(params, width, VOCAB, Seed([6; 32]), &secrets).unwrap();
+    let encrypted = owner.rows(0, &table, &secrets).unwrap();
     let ids = document(tokens, 3);
     let pick = |id: &u32| *id as usize * width..(*id as usize + 1) * width;
     let rows: Vec<u64> = ids.iter().flat_map(|id| &encrypted[pick(id)]).copied().collect();

@@ -146,7 +146,10 @@ pub const KINDS: &[Kind] = &[
         formula: "6 (label), or ceil(n l / 8) for n logits of l bits",
         cover: Cover::Answer,
         mask: "none: a share of the output, which the client alone learns; exactly floored",
-        tests: &["the_exact_floor_gives_nothing", "a_share_rounded_by_its_owner_gives_the_head_away"],
+        tests: &[
+            "the_exact_floor_gives_nothing_away_from_a_border",
+            "a_share_rounded_by_its_owner_gives_the_head_away",
+        ],
     },
     Kind {
         tag: 0x0302,

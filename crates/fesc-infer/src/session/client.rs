@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fesc_mpc::provider::Correlations;
 use fesc_mpc::{Party, Role};
-use fesc_net::{Channel, ClientSecurity, Config, connect};
+use fesc_net::{Channel, ClientSecurity, Config, NetError, Ticket, connect_with_ticket};
 use fesc_ring::Prg;
 
 use super::bucket::bucket;
@@ -14,6 +14,7 @@ use super::cache::Cache;
 use super::core::{self, Answer, Blocks, ClientSetup, Flow};
 use super::dealer;
 use super::error::{RefusalKind, Result, SessionError};
+use super::fresh::Fresh;
 use super::handshake::{
     Accept, Batch, Granted, Greeting, Offer, Provider, Purpose, Reply, RevealChoice, Step, VERSION, prepared_id,
 };
@@ -23,10 +24,15 @@ use super::message::{Talk, parse};
 use super::public::Known;
 use super::record::{Recorder, Stream};
 use super::report::{Doing, Progress, Report, Times};
-use super::source::shelf::{Note, Promise, Shelf};
+use super::server::seats::ticket;
+use super::source::shelf::{Note, Promise, Shelf, Spent};
 use super::source::{self, Timed};
 use super::{hello, nonce, phase, stored, tag};
 use crate::kept::{Keeper, Kept};
+
+/// How long a client tries to open its second connection, and how often.
+const JOINING: Duration = Duration::from_secs(10);
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// How to reach somebody.
 #[derive(Debug, Clone)]
@@ -43,7 +49,11 @@ pub struct Dial {
 
 impl Dial {
     pub(super) fn connect(&self, hello: &[u8; 32]) -> Result<Channel> {
-        let mut channel = connect(&self.address, &self.security, hello, &self.config)?;
+        self.connect_as(None, hello)
+    }
+
+    fn connect_as(&self, ticket: Option<&Ticket>, hello: &[u8; 32]) -> Result<Channel> {
+        let mut channel = connect_with_ticket(&self.address, &self.security, ticket, hello, &self.config)?;
         if let Some(lines) = &self.lines {
             lines.add(channel.hangup()?);
         }
@@ -53,10 +63,25 @@ impl Dial {
 
     /// A name for who it must be, for notes on prepared correlations.
     fn identity(&self) -> String {
-        match self.security {
-            ClientSecurity::Tls(pin) => pin.to_string(),
+        match &self.security {
+            ClientSecurity::Tls(pin) | ClientSecurity::TlsAs(pin, _) => pin.to_string(),
             ClientSecurity::InsecurePlaintext => format!("plaintext {}", self.address),
         }
+    }
+}
+
+/// Where a client keeps prepared correlations, and, apart from them, which of them it has used.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The correlations.
+    pub directory: PathBuf,
+    /// What must not be forgotten: not to be put back from a copy.
+    pub state: PathBuf,
+}
+
+impl Place {
+    fn shelf(&self) -> Result<Shelf> {
+        Shelf::open(&self.directory, Spent::open(&self.state, Role::P0)?)
     }
 }
 
@@ -70,7 +95,7 @@ pub enum Choice {
     /// From a third process; this side keeps at most this many bytes of them.
     Dealer(Box<Dial>, usize),
     /// From a directory that `prepare` filled.
-    Prepared(PathBuf),
+    Prepared(Place),
 }
 
 /// What came of a visit.
@@ -96,6 +121,9 @@ pub struct Visit {
     offer: Offer,
     known: Arc<Known>,
     start: Instant,
+    fresh: Fresh,
+    /// Of the first connection.
+    prg: Prg,
 }
 
 impl Visit {
@@ -106,14 +134,15 @@ impl Visit {
         cache: &Cache,
         expected: Option<Hex32>,
         setup_limit: u64,
-        prg: &mut Prg,
+        fresh: &Fresh,
         progress: &mut dyn Progress,
     ) -> Result<Self> {
         let start = Instant::now();
         progress.doing(Doing::Handshake);
         let mut channel = dial.connect(&hello())?;
         let mut talk = Talk::default();
-        let nonce = nonce(prg);
+        let (fresh, mut prg) = (fresh.clone(), fresh.generator()?);
+        let nonce = nonce(&mut prg);
         let greeting = Greeting { version: VERSION, nonce, purpose: Purpose::Session };
         talk.tell(&mut channel, "greeting", &greeting)?;
         let answer = talk.hear_any(&mut channel, "offer")?;
@@ -135,7 +164,7 @@ impl Visit {
             None => {
                 progress.doing(Doing::Setup(offer.setup_bytes));
                 talk.tell(&mut channel, "step", &Step::Setup)?;
-                cache.fill(offer.terms.model, offer.setup_bytes, &mut channel, prg)?
+                cache.fill(offer.terms.model, offer.setup_bytes, &mut channel, &mut prg)?
             }
         };
         if known.outline_digest != offer.terms.outline {
@@ -147,7 +176,7 @@ impl Visit {
             let (ours, theirs) = (format!("{ours:?}"), format!("{theirs:?}"));
             return Err(SessionError::Mismatch { what: "the embedding", ours, theirs });
         }
-        Ok(Self { dial: dial.clone(), channel, talk, nonce, offer, known: Arc::new(known), start })
+        Ok(Self { dial: dial.clone(), channel, talk, nonce, offer, known: Arc::new(known), start, fresh, prg })
     }
 
     /// What the server offers.
@@ -181,7 +210,6 @@ impl Visit {
         reveal: RevealChoice,
         choice: &Choice,
         verify: bool,
-        prg: &mut Prg,
         progress: &mut dyn Progress,
     ) -> Result<Finished> {
         let bucket = self.bucket(ids.len())?;
@@ -192,9 +220,9 @@ impl Visit {
             Choice::Inline => Provider::Inline,
             Choice::Ahead(_) => Provider::Ahead,
             Choice::Dealer(..) => Provider::Dealer,
-            Choice::Prepared(directory) => {
-                let opened = Shelf::open(directory)?;
-                let path = directory.display().to_string();
+            Choice::Prepared(place) => {
+                let opened = place.shelf()?;
+                let path = place.directory.display().to_string();
                 // Ours before the server hears of it: another process on this directory takes another one.
                 let claim = opened.claim_any(&self.note(bucket, reveal))?;
                 let claim = claim.ok_or(SessionError::NothingPrepared { path, bucket })?;
@@ -220,7 +248,7 @@ impl Visit {
         let mut source = match (choice, shelf) {
             (Choice::Ahead(limit), _) => {
                 let second = self.join(granted)?;
-                source::ahead(Role::P0, second, Arc::clone(&flow), *limit, prg)?
+                source::ahead(Role::P0, second, Arc::clone(&flow), *limit, self.fresh.generator()?)?
             }
             (Choice::Dealer(dial, limit), _) => {
                 let third = dealer::reach(dial, Role::P0, &transcript)?;
@@ -232,7 +260,7 @@ impl Visit {
                 blocks = Blocks::Kept(Kept::new(burnt.ashes.path(), id.0, &flow));
                 source::prepared(burnt, &mut self.channel)?
             }
-            (Choice::Inline | Choice::Prepared(_), _) => source::inline(Role::P0, &mut self.channel, prg)?,
+            (Choice::Inline | Choice::Prepared(_), _) => source::inline(Role::P0, &mut self.channel, &mut self.prg)?,
         };
         let (timed, clock) = Timed::new(source.take());
         let setup = self.start.elapsed().as_secs_f64();
@@ -241,7 +269,7 @@ impl Visit {
         party.channel().begin(phase::ONLINE);
         let mut record = Recorder::new(progress, verify);
         let ahead = !matches!(choice, Choice::Inline);
-        let answer = core::client(&mut party, &flow, &self.known.setup, ids, blocks, prg, &mut record);
+        let answer = core::client(&mut party, &flow, &self.known.setup, ids, blocks, &mut self.prg, &mut record);
         let answer = source.explain(answer)?;
         let times = Times {
             setup,
@@ -262,7 +290,16 @@ impl Visit {
     fn join(&self, granted: Granted) -> Result<Channel> {
         let problem = "no token for the second connection".to_string();
         let token = granted.token.ok_or(SessionError::Malformed { what: "answer", problem })?;
-        let mut channel = self.dial.connect(&hello())?;
+        let (ticket, until) = (ticket(token), Instant::now() + JOINING);
+        // A server that strangers flood may drop a connection before it has seen the ticket.
+        let mut channel = loop {
+            match self.dial.connect_as(Some(&ticket), &hello()) {
+                Err(SessionError::Net(NetError::Closed { .. } | NetError::Io { .. })) if Instant::now() < until => {
+                    std::thread::sleep(AGAIN);
+                }
+                connected => break connected?,
+            }
+        };
         let greeting = Greeting { version: VERSION, nonce: self.nonce, purpose: Purpose::Join(token) };
         Talk::default().tell(&mut channel, "greeting", &greeting)?;
         Ok(channel)
@@ -274,14 +311,13 @@ impl Visit {
         bucket: usize,
         reveal: RevealChoice,
         count: u32,
-        directory: &std::path::Path,
-        prg: &mut Prg,
+        place: &Place,
         progress: &mut dyn Progress,
     ) -> Result<(Vec<Hex32>, Report)> {
         let bucket = self.bucket(bucket)?;
         let table = self.offer.terms.embedding;
         let flow = core::flow(&self.known.outline, bucket, reveal.into(), table)?;
-        let shelf = Shelf::open(directory)?;
+        let shelf = place.shelf()?;
         let batch = Batch { terms: self.offer.terms.clone(), bucket, reveal, count };
         self.talk.tell(&mut self.channel, "step", &Step::Prepare(batch.clone()))?;
         self.talk.hear::<Reply<Granted>>(&mut self.channel, "answer")?.granted()?;
@@ -297,7 +333,7 @@ impl Visit {
             room: None,
             setup: Some(&self.known.setup),
         };
-        let (made, seconds) = making.run(&mut self.channel, &shelf, prg, progress)?;
+        let (made, seconds) = making.run(&mut self.channel, &shelf, &mut self.prg, progress)?;
         let total = self.start.elapsed().as_secs_f64();
         let times = Times { setup: total - seconds, run: seconds, waited: seconds, total, ..Times::default() };
         Ok((made, Report::new(self.channel.stats(), None, times)))

@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 use fesc_mpc::Role;
 use fesc_mpc::provider::{Budget, serve_dealer};
 use fesc_net::{Channel, Listener, Pending};
-use fesc_ring::Prg;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::client::Dial;
 use super::error::{RefusalKind, Result, SessionError};
+use super::fresh::Fresh;
 use super::handshake::VERSION;
 use super::hex::Hex32;
 use super::message::Talk;
@@ -80,8 +80,9 @@ struct Room<'a> {
     told: &'a (dyn Fn(Result<u64>) + Sync),
 }
 
-/// Deals until `stop`. `told` hears of each session that ended: the number of correlations, or why it failed.
-pub fn serve(listener: &Listener, prg: &mut Prg, stop: &AtomicBool, told: &(dyn Fn(Result<u64>) + Sync)) -> Result<()> {
+/// Deals until `stop`, to each pair from a generator of its own. `told` hears of each session that ended: the
+/// number of correlations, or why it failed.
+pub fn serve(listener: &Listener, fresh: &Fresh, stop: &AtomicBool, told: &(dyn Fn(Result<u64>) + Sync)) -> Result<()> {
     let (seats, budget) = (Seats::new(PAIRS, DEALING, PATIENCE), Budget::new(HALF_BYTES, ALL_BYTES));
     let room = Room { seats, budget, waiting: Mutex::default(), told };
     let mut number = 0;
@@ -103,9 +104,9 @@ pub fn serve(listener: &Listener, prg: &mut Prg, stop: &AtomicBool, told: &(dyn 
                 // Dropping it closes the connection: there are too many.
                 continue;
             };
-            let (room, number, mut prg) = (&room, number, prg.fork());
+            let (room, number) = (&room, number);
             let spawned = std::thread::Builder::new().name("pair".into()).spawn_scoped(scope, move || {
-                room.one(number, pending, place, &mut prg);
+                room.one(number, pending, place, fresh);
             });
             if let Err(e) = spawned {
                 told(Err(SessionError::Died(format!("no thread for a party: {e}"))));
@@ -121,8 +122,8 @@ pub fn serve(listener: &Listener, prg: &mut Prg, stop: &AtomicBool, told: &(dyn 
 
 impl Room<'_> {
     /// One connection's thread. A fault in it, even a panic, ends its pair and nothing else.
-    fn one(&self, number: u64, pending: Pending, place: Place, prg: &mut Prg) {
-        let ended = catch_unwind(AssertUnwindSafe(|| self.attend(number, pending, place, prg)));
+    fn one(&self, number: u64, pending: Pending, place: Place, fresh: &Fresh) {
+        let ended = catch_unwind(AssertUnwindSafe(|| self.attend(number, pending, place, fresh)));
         self.seats.leave(number);
         match ended.unwrap_or_else(|_| Err(SessionError::Died("a pair's".into()))) {
             Ok(None) => {}
@@ -132,7 +133,7 @@ impl Room<'_> {
     }
 
     /// Waits for the other party (`None`), or deals to both.
-    fn attend(&self, number: u64, pending: Pending, place: Place, prg: &mut Prg) -> Result<Option<u64>> {
+    fn attend(&self, number: u64, pending: Pending, place: Place, fresh: &Fresh) -> Result<Option<u64>> {
         let mut channel = pending.establish(&hello())?;
         let visitor: Visitor = Talk::default().hear(&mut channel, "visitor")?;
         // It has said what it wants: it is no longer among those that are cut for being silent.
@@ -154,7 +155,7 @@ impl Room<'_> {
         }
         self.seats.line(number, other.channel.hangup()?);
         let (p0, p1) = if visitor.server { (other.channel, channel) } else { (channel, other.channel) };
-        Ok(Some(serve_dealer(p0, p1, prg, &self.budget)?))
+        Ok(Some(serve_dealer(p0, p1, &mut fresh.generator()?, &self.budget)?))
     }
 }
 
@@ -175,7 +176,7 @@ mod tests {
         let address = listener.address().to_string();
         let (stop, start) = (AtomicBool::new(false), Instant::now());
         std::thread::scope(|scope| {
-            let dealing = scope.spawn(|| serve(&listener, &mut Prg::from_seed([1; 16]), &stop, &|_| {}));
+            let dealing = scope.spawn(|| serve(&listener, &Fresh::os(), &stop, &|_| {}));
             // One says nothing, two have been paired and ask for nothing, one waits for its peer.
             let silent = std::net::TcpStream::connect(&address).unwrap();
             let security = ClientSecurity::InsecurePlaintext;

@@ -1,7 +1,8 @@
 //! The model's public part on the wire: a stream in bounded frames.
 //!
-//! The receiver knows the size beforehand. Frames have 1 MiB, the last one less; after every [`WINDOW`] of them the receiver
-//! says that it has taken them, so that neither side ever holds more than a window of bytes for the other.
+//! The receiver knows the size beforehand. Frames have 1 MiB, the last one less; after every `WINDOW` of them
+//! the receiver says that it has taken them, so that neither side ever holds more than a window of bytes for
+//! the other.
 
 use std::io::{self, Read, Write};
 

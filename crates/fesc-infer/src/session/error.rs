@@ -30,6 +30,10 @@ pub enum RefusalKind {
     Full,
     /// The server stops.
     Stopping,
+    /// The server serves listed clients only, and this is none.
+    NotListed,
+    /// The client has used what it may in a day.
+    Budget,
 }
 
 /// An error of a session. Each ends it; nothing is retried inside.
@@ -151,6 +155,19 @@ pub enum SessionError {
         /// The length that is needed.
         bucket: usize,
     },
+    /// Prepared correlations that were used before.
+    #[error(
+        "{path} has correlations that were used before, or that the list of used ones in --state knows nothing of: the \
+         directory is a copy, was put back from one, or belongs to another --state. Used twice they would give documents \
+         away, so nothing was sent; delete them, and make new ones with `fesc prepare`"
+    )]
+    Spent {
+        /// The directory.
+        path: String,
+    },
+    /// The operating system gave no randomness.
+    #[error("no randomness from the operating system ({0}); nothing secret can be made on this machine")]
+    Randomness(String),
     /// The other connection of a session never came.
     #[error("the client did not open its second connection within {0:?}")]
     NoSecondConnection(Duration),

@@ -22,7 +22,7 @@ use super::error::{RefusalKind, Result, SessionError, clean};
 use super::hex::Hex32;
 
 /// Version of everything in this module's messages and of the order of the protocol after them.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// The plan of this version.
 pub const PLAN: &str = "fast";
@@ -86,6 +86,16 @@ pub enum RevealChoice {
     Label,
     /// Exactly floored logits.
     Logits,
+}
+
+impl RevealChoice {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            RevealChoice::Label => "label",
+            RevealChoice::Logits => "logits",
+        }
+    }
 }
 
 impl From<RevealChoice> for Reveal {
@@ -358,7 +368,7 @@ mod tests {
             change(&mut bad);
             bad.check(100).unwrap_err()
         };
-        assert!(matches!(refused(|o| o.version = 2), SessionError::Version { ours: 1, theirs: 2 }));
+        assert!(matches!(refused(|o| o.version = 3), SessionError::Version { ours: 2, theirs: 3 }));
         assert!(matches!(refused(|o| o.terms.plan = "paper".into()), SessionError::Mismatch { what: "the plan", .. }));
         assert!(matches!(refused(|o| o.terms.rlwe.log_q = 54), SessionError::Weak(_)));
         assert!(matches!(refused(|o| o.terms.rlwe.degree = 1024), SessionError::Weak(_)));

@@ -6,7 +6,7 @@
 //! - [`bucket`]: what the server may know of a document's length;
 //! - [`source`]: where correlations come from: inline, ahead, a dealer, a store;
 //! - [`client`]: one visit of a client; [`server`]: many clients at once, within limits; [`dealer`]: the third process;
-//! - [`Lines`]: how a client is ended from outside.
+//! - [`Lines`]: how a client is ended from outside; [`Fresh`]: where randomness comes from.
 //!
 //! | phase | what |
 //! |---|---|
@@ -26,8 +26,10 @@ mod core;
 pub mod dealer;
 pub mod download;
 mod error;
+mod fresh;
 pub mod handshake;
 mod hex;
+mod journal;
 mod lines;
 pub mod message;
 pub mod public;
@@ -37,10 +39,12 @@ pub mod server;
 pub mod source;
 
 use fesc_net::Channel;
+use fesc_ot::SilentParams;
 use fesc_ring::Prg;
 use sha2::{Digest, Sha256};
 
 pub use error::{RefusalKind, Result, SessionError};
+pub use fresh::Fresh;
 pub use hex::Hex32;
 pub use lines::Lines;
 pub use record::Stream;
@@ -79,9 +83,12 @@ mod tag {
     pub const SHARE: Tag = Tag(0x0686);
 }
 
-/// What both ends put into the hello: that they speak sessions of this version.
+/// What both ends put into the hello: that they speak sessions of this version, with these sets of silent OT.
+/// Two builds with other sets would make correlations that do not fit, and might not notice.
 pub fn hello() -> [u8; 32] {
-    Sha256::digest(b"fesc session 1").into()
+    let mut hash = Sha256::new_with_prefix(b"fesc session 2");
+    SilentParams::words().iter().for_each(|n| hash.update(n.to_le_bytes()));
+    hash.finalize().into()
 }
 
 /// 32 fresh bytes.

@@ -49,6 +49,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// Of all phases, both directions.
+    pub fn bytes(&self) -> u64 {
+        self.setup.bytes() + self.offline.bytes() + self.online.bytes()
+    }
+
     /// From the counts of the session's channel, and of the generator's if it has one.
     pub(super) fn new(stats: &Stats, generated: Option<&Generated>, times: Times) -> Self {
         let mut report = Report { waited_s: times.waited, total_s: times.total, ..Report::default() };

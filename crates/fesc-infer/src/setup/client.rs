@@ -1,9 +1,10 @@
 //! What every client of a model downloads: hints and table. Nothing in it is secret, and without the server's secrets it is
 //! pseudorandom.
 //!
-//! As bytes (all numbers little-endian, elements packed to l bits): `FESCSET1`, the kind of table (1 byte), the outline's digest (32), the
-//! hints' seed (32), for every layer the rows of both hints, then the table: seed (32), key, rows; or the public rows.
-//! Every length follows from the outline, so that a reader knows all sizes before it allocates.
+//! As bytes (all numbers little-endian, elements packed to l bits): `FESCSET3`, the kind of table (1 byte),
+//! the outline's digest (32), the hints' seed (32), for every layer the rows of both hints, then the table:
+//! seed (32), key, rows; or the public rows. Every length follows from the outline, so that a reader knows
+//! all sizes before it allocates.
 //!
 //! It stays in its file on both sides: a hint is read once per document, block and matrix, a row of the table once per token. So memory
 //! grows neither with layers nor with the vocabulary.
@@ -31,7 +32,7 @@ use crate::flow::Flow;
 use crate::stage::Embedding;
 use crate::{InferError, Result};
 
-const MAGIC: &[u8; 8] = b"FESCSET1";
+const MAGIC: &[u8; 8] = b"FESCSET3";
 
 /// Hints and table of one model, in their file.
 pub struct ClientSetup {
@@ -71,7 +72,7 @@ impl ClientSetup {
         let got = file.metadata()?.len().saturating_sub(at);
         let mut input = Tee { inner: BufReader::with_capacity(1 << 20, &mut file), hash: Sha256::new() };
         if read_array::<8>(&mut input)? != *MAGIC {
-            return Err(InferError::Setup("it does not begin with FESCSET1"));
+            return Err(InferError::Setup("it does not begin with FESCSET3"));
         }
         let embedding = match read_array::<1>(&mut input)? {
             [0] => Embedding::Encrypted,

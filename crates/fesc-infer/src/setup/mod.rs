@@ -19,6 +19,7 @@ mod stored;
 mod vault;
 
 pub use client::ClientSetup;
+pub use seeds::SCHEME;
 pub use server::ServerSetup;
 
 use fesc_model::Shape;

@@ -1,24 +1,34 @@
 //! Seeds from the master seed and the weights.
 
 use fesc_model::twin::Twin;
-use fesc_ring::Prg;
-use fesc_rlwe::{Params, Seed};
+use fesc_rlwe::{Params, Secrets, Seed};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use super::server::parts;
 use crate::{InferError, Result};
 
+/// The version of what is published from one master seed and one model. Raised with any change of a single
+/// byte of it (layout, folding, distributions, order of a stream): two publications under related secrets
+/// give those secrets away, and that has happened (SECURITY.md, "What happened"). A state directory of
+/// another version is not served from. The test `known_answer_of_a_models_public_part` fails on a change that
+/// does not come with another number.
+///
+/// | version | what changed |
+/// |---|---|
+/// | 1, 2 | one stream for seed, key and noise of the table; 2 had two different orders of it |
+/// | 3 | a stream for each secret, keyed by what it meets ([`fesc_rlwe::Secrets`]) |
+pub const SCHEME: u32 = 3;
+
 /// The root of every secret of one model: a hash of the master seed and of all weights.
 pub(super) struct Seeds(Zeroizing<[u8; 32]>);
 
 impl Seeds {
-    /// The version in the prefix must change with whatever changes what is published from the same weights (layout, folding,
-    /// distributions): two publications under the same secrets give their difference away.
+    /// For a model under a master seed.
     pub(super) fn new(twin: &Twin, master: &[u8; 32], params: Params) -> Result<Self> {
         let outline = twin.outline()?;
         let mut hash = Sha256::new();
-        hash.update(b"fesc model seeds v2");
+        hash.update(format!("fesc model seeds v{SCHEME}"));
         hash.update(master);
         hash.update((params.degree() as u64).to_le_bytes());
         hash.update(params.ring().bits().to_le_bytes());
@@ -53,26 +63,24 @@ impl Seeds {
         Zeroizing::new(hash.finalize().into())
     }
 
-    fn stream(&self, purpose: &[u8; 16], place: [u32; 2]) -> Prg {
-        let seed = self.derive(purpose, place);
-        let mut key = Zeroizing::new([0; 16]);
-        key.copy_from_slice(&seed[..16]);
-        Prg::from_seed(*key)
+    /// The root of `u` and `e` of a matrix.
+    pub(super) fn matrix(&self, layer: u32, matrix: u32) -> Secrets {
+        Secrets::new(self.derive(b"hint secrets    ", [layer, matrix]))
     }
 
-    /// Where `u` and `e` of a matrix come from.
-    pub(super) fn matrix(&self, layer: u32, matrix: u32) -> Prg {
-        self.stream(b"hint secrets    ", [layer, matrix])
-    }
-
-    /// Where the table's key, seed and noise come from.
-    pub(super) fn table(&self) -> Prg {
-        self.stream(b"embedding       ", [0, 0])
+    /// The root of the table's key and noise.
+    pub(super) fn table(&self) -> Secrets {
+        Secrets::new(self.derive(b"embedding       ", [0, 0]))
     }
 
     /// The public seed of all hints of this model. One-way, so that it tells nothing of the others.
     pub(super) fn public(&self) -> Seed {
         Seed(*self.derive(b"hint, public    ", [0, 0]))
+    }
+
+    /// The public seed of the table.
+    pub(super) fn public_table(&self) -> Seed {
+        Seed(*self.derive(b"table, public   ", [0, 0]))
     }
 }
 

@@ -83,7 +83,7 @@ impl ServerSetup {
     }
 
     /// The same with its files in a directory of the operator's. They have no name there, and end with this value or this process. They
-    /// hold the weights and RLWE secrets ([`super::vault`]), and what clients download.
+    /// hold the weights and RLWE secrets (`super::vault`), and what clients download.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -187,8 +187,8 @@ impl Place<'_> {
         let rows = Zeroizing::new(rows);
         let weights = transposed(linear.outputs(), linear.inputs(), &rows)?;
         drop(rows);
-        let mut prg = self.seeds.matrix(layer, number);
-        Ok(Server::publish(self.layout.params, linear, domain, &weights, taps, &mut prg)?)
+        let secrets = self.seeds.matrix(layer, number);
+        Ok(Server::publish(self.layout.params, linear, domain, &weights, taps, &secrets)?)
     }
 
     /// Taps of the input projection. Columns without a convolution take the present alone.
@@ -217,11 +217,11 @@ fn write_table(
     embedding: Embedding,
     out: &mut impl Write,
 ) -> Result<Option<Owner>> {
-    let (ring, width, mut prg) = (layout.params.ring(), layout.shape.d_model, seeds.table());
+    let (ring, width, secrets) = (layout.params.ring(), layout.shape.d_model, seeds.table());
     let owner = match embedding {
         Embedding::Public => None,
         Embedding::Encrypted => {
-            let (owner, table) = Owner::new(layout.params, width, &mut prg)?;
+            let (owner, table) = Owner::new(layout.params, width, layout.shape.vocab, seeds.public_table(), &secrets)?;
             out.write_all(&table.seed().0)?;
             write_elements(ring, out, table.key())?;
             Some(owner)
@@ -230,7 +230,7 @@ fn write_table(
     for (first, values) in parts(twin, layout.shape.vocab) {
         let values = Zeroizing::new(values?);
         let rows = match &owner {
-            Some(owner) => owner.rows(first, &values, &mut prg)?,
+            Some(owner) => owner.rows(first, &values, &secrets)?,
             None => values.iter().map(|&v| ring.from_signed(v)).collect(),
         };
         write_elements(ring, out, &rows)?;

@@ -102,8 +102,8 @@ mod tests {
     use std::io::{Seek, SeekFrom};
 
     use fesc_ring::Prg;
-    use fesc_rlwe::Seed;
     use fesc_rlwe::linear::Domain;
+    use fesc_rlwe::{Secrets, Seed};
 
     use super::*;
 
@@ -118,7 +118,8 @@ mod tests {
                 let weights: Vec<i64> = (0..inputs * outputs).map(|_| prg.next_u64() as i64 >> 40).collect();
                 let domain = Domain { seed: Seed([1; 32]), layer, matrix };
                 let taps = vec![3; outputs * taps];
-                (shape, Server::publish(params, shape, domain, &weights, &taps, &mut prg).unwrap().0)
+                let secrets = Secrets::random(&mut prg);
+                (shape, Server::publish(params, shape, domain, &weights, &taps, &secrets).unwrap().0)
             };
             let both = [one(0, 4, 3, 2), one(1, 2, 4, 1)];
             kept.extend(both.iter().map(|(_, server)| server.to_bytes().to_vec()));

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use fesc_infer::ServerSetup;
 use fesc_infer::session::cache::Cache;
-use fesc_infer::session::client::{Dial, Visit};
+use fesc_infer::session::client::{Dial, Place, Visit};
 use fesc_infer::session::handshake::RevealChoice;
 use fesc_infer::session::public::Hosted;
+use fesc_infer::session::server::access::AccessOptions;
 use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
 use fesc_infer::session::source::shelf::Amount;
-use fesc_infer::session::{RefusalKind, SessionError, Silent};
+use fesc_infer::session::{Fresh, RefusalKind, SessionError, Silent};
 use fesc_model::Shape;
 use fesc_model::twin::Twin;
 use fesc_net::{ClientSecurity, Config, Listener, ServerSecurity};
@@ -60,10 +61,43 @@ pub fn limits() -> Limits {
     }
 }
 
+/// The same generators in every run, one after the other.
+pub fn fresh(seed: u8) -> Fresh {
+    let prg = Mutex::new(Prg::from_seed([seed; 16]));
+    Fresh::from_source(move || Ok(prg.lock().unwrap().fork()))
+}
+
+/// A directory of prepared correlations, and beside it the list of those that were used.
+pub fn place(directory: &Path) -> Place {
+    Place { directory: directory.to_path_buf(), state: directory.with_extension("state") }
+}
+
+/// A server of labels for everybody, with its state in a directory.
+pub fn options(limits: Limits, store: Option<&Path>, state: &Path) -> Options {
+    Options {
+        limits,
+        reveals: vec![RevealChoice::Label],
+        access: AccessOptions {
+            clients: None,
+            state: state.to_path_buf(),
+            log: state.join("sessions.jsonl"),
+            log_bytes: 1 << 20,
+        },
+        store: store.map(Path::to_path_buf),
+        dealer: None,
+        insecure_verify: false,
+        code: |_| 3,
+    }
+}
+
 /// Runs `visit` with the way to a server, and stops the server.
 pub fn with_server<T>(limits: Limits, store: Option<&Path>, visit: impl FnOnce(&Dial, &Failures) -> T) -> T {
-    let store = store.map(Path::to_path_buf);
-    let options = Options { limits, reveals: vec![RevealChoice::Label], store, dealer: None, insecure_verify: false };
+    let state = tempfile::tempdir().unwrap();
+    serve(options(limits, store, state.path()), visit)
+}
+
+/// The same with options.
+pub fn serve<T>(options: Options, visit: impl FnOnce(&Dial, &Failures) -> T) -> T {
     let failures = Failures::default();
     let hosted = Hosted::new(model(), None).unwrap();
     let server = Arc::new(Server::new(hosted, options, Box::new(failures.clone())).unwrap());
@@ -72,7 +106,7 @@ pub fn with_server<T>(limits: Limits, store: Option<&Path>, visit: impl FnOnce(&
     let dial = Dial { address, security, config: Config::default(), lines: None };
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let serving = scope.spawn(|| server.run(&listener, &mut Prg::from_seed([1; 16]), &stop));
+        let serving = scope.spawn(|| server.run(&listener, &fresh(1), &stop));
         // The server stops also when the visit panics: the scope waits for it.
         let visited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| visit(&dial, &failures)));
         stop.store(true, Ordering::Relaxed);
@@ -83,7 +117,7 @@ pub fn with_server<T>(limits: Limits, store: Option<&Path>, visit: impl FnOnce(&
 
 pub fn visit(dial: &Dial, cache: &Path) -> Result<Visit, SessionError> {
     let cache = Cache::open(cache).unwrap();
-    Visit::start(dial, &cache, None, 1 << 30, &mut Prg::from_seed([2; 16]), &mut Silent)
+    Visit::start(dial, &cache, None, 1 << 30, &fresh(2), &mut Silent)
 }
 
 /// The same, as soon as the server has seen that the visit before is over.

@@ -12,14 +12,13 @@ use fesc_infer::session::cache::Cache;
 use fesc_infer::session::client::{Choice, Dial, Visit};
 use fesc_infer::session::handshake::RevealChoice;
 use fesc_infer::session::public::Hosted;
-use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
+use fesc_infer::session::server::{Audience, Event, Limits, Server};
 use fesc_infer::session::{SessionError, Silent};
 use fesc_mpc::MpcError;
 use fesc_net::{ClientSecurity, Config, Listener, ServerSecurity};
-use fesc_ring::Prg;
 
 use super::common::document;
-use super::common::serving::limits;
+use super::common::serving::{self, fresh, limits, options};
 use super::{gone, model, of_channel};
 
 /// The tag with which two stores agree: whoever has sent it has marked its store as used.
@@ -145,23 +144,23 @@ fn a_session_that_is_cut_ends_on_both_sides_and_burns_its_store() {
         ["cache", "ours", "theirs", "kept", "kept-there"].map(|name| place.path().join(name));
     [&kept, &kept_there].iter().for_each(|d| std::fs::create_dir(d).unwrap());
     let limits = Limits { sessions: 4, ..limits() };
-    let store = Some(theirs.clone());
-    let options = Options { limits, reveals: vec![RevealChoice::Label], store, dealer: None, insecure_verify: false };
+    let state = place.path().join("state");
+    let options = options(limits, Some(&theirs), &state);
     let (tell, told) = channel();
     let hosted = Hosted::new(model(), None).unwrap();
     let server = Arc::new(Server::new(hosted, options, Box::new(Told(Mutex::new(tell)))).unwrap());
     let listener = Listener::bind("127.0.0.1:0", ServerSecurity::InsecurePlaintext, Config::default()).unwrap();
     let (address, stop) = (listener.address().to_string(), Arc::new(AtomicBool::new(false)));
     let (serving, stopped) = (Arc::clone(&server), Arc::clone(&stop));
-    let serving = std::thread::spawn(move || serving.run(&listener, &mut Prg::from_seed([1; 16]), &stopped));
+    let serving = std::thread::spawn(move || serving.run(&listener, &fresh(1), &stopped));
 
     let (cache, ids) = (Cache::open(&cache).unwrap(), document(20, 1));
     let line = Line::to(address);
     let security = ClientSecurity::InsecurePlaintext;
     let dial = Dial { address: line.address.clone(), security, config: Config::default(), lines: None };
-    let visit = || Visit::start(&dial, &cache, None, 1 << 30, &mut Prg::from_seed([2; 16]), &mut Silent);
-    let mut prg = Prg::from_seed([4; 16]);
-    visit().unwrap().prepare(128, RevealChoice::Label, 1, &ours, &mut prg, &mut Silent).unwrap();
+    let visit = || Visit::start(&dial, &cache, None, 1 << 30, &fresh(2), &mut Silent);
+    let shelf = serving::place(&ours);
+    visit().unwrap().prepare(128, RevealChoice::Label, 1, &shelf, &mut Silent).unwrap();
     told.recv().unwrap().unwrap();
     line.went.recv().unwrap();
     copy(&ours, &kept);
@@ -169,15 +168,18 @@ fn a_session_that_is_cut_ends_on_both_sides_and_burns_its_store() {
 
     emptied(&ours);
     emptied(&theirs);
+    let lists = [shelf.state.join("spent-client.jsonl"), state.join("spent-server.jsonl")];
+    let unused = lists.each_ref().map(|list| std::fs::read(list).unwrap());
 
-    let choice = Choice::Prepared(ours.clone());
-    let mut session = |cut| {
+    let choice = Choice::Prepared(shelf.clone());
+    let session = |cut| {
         // The same store again on both sides, which no operator may do: here it saves making one for every cut.
         copy(&kept, &ours);
         copy(&kept_there, &theirs);
+        lists.iter().zip(&unused).for_each(|(list, text)| std::fs::write(list, text).unwrap());
         *line.cut.lock().unwrap() = cut;
         let ran = visit().and_then(|visit| {
-            visit.classify(&ids, RevealChoice::Label, &choice, false, &mut prg, &mut Silent).map(|f| f.answer.class())
+            visit.classify(&ids, RevealChoice::Label, &choice, false, &mut Silent).map(|f| f.answer.class())
         });
         let there = told.recv_timeout(Duration::from_secs(20)).unwrap();
         (ran, there, line.went.recv().unwrap(), emptied(&ours), emptied(&theirs))

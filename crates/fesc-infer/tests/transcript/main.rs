@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use common::*;
 use fesc_infer::audit::{Cover, End, KINDS, Kind, Phase, kind};
-use fesc_infer::session::Report;
 use fesc_infer::session::handshake::RevealChoice;
+use fesc_infer::session::{Fresh, Report};
 use fesc_infer::{Flow, ServerSetup};
 use fesc_model::twin::{Calibration, Preset, Twin};
 use fesc_model::{Config, Model, Shape, Weights};
@@ -28,7 +28,7 @@ use fesc_mpc::provider::dealer_cost;
 use fesc_net::HEADER_BYTES;
 use fesc_ring::{Prg, Ring};
 use statistic::{LIMIT, covered, excess};
-use wire::{Frame, Mode, Transcript, session};
+use wire::{Frame, Mode, Transcript, session, session_with};
 
 type Way = (End, End);
 /// One direction of one connection.
@@ -297,4 +297,34 @@ fn without_a_mask_the_test_fails() {
     assert!(excess(&openings(&[&sent(&ours)], &[&sent(&theirs)])) > 10.0 * LIMIT, "and both together are not");
     let hidden: Vec<u64> = theirs.iter().zip(prg.ring_vec(ring, theirs.len())).map(|(t, r)| ring.sub(*t, r)).collect();
     assert!(excess(&openings(&[&sent(&ours)], &[&sent(&hidden)])) < LIMIT);
+}
+
+/// Masked messages that two sessions have in common, of all that the first has.
+fn in_common(first: &Transcript, second: &Transcript) -> (usize, usize) {
+    let masked = |t: &Transcript| -> Vec<Vec<u8>> {
+        // Shorter ones are the same by chance.
+        let covered = |f: &&Frame| {
+            f.payload.len() >= 32 && kind(f.tag).is_some_and(|k| matches!(k.cover, Cover::Uniform | Cover::Dealt))
+        };
+        t.frames.iter().filter(covered).map(|f| f.payload.clone()).collect()
+    };
+    let (first, second) = (masked(first), masked(second).into_iter().collect::<HashSet<_>>());
+    (first.iter().filter(|payload| second.contains(*payload)).count(), first.len())
+}
+
+/// A process whose memory is copied (a virtual machine that is cloned, or resumed twice from a snapshot) has
+/// no generator in it that two connections could share. The control is a process that keeps one.
+#[test]
+fn connections_of_a_copied_process_share_no_mask() {
+    let ids = document(20, 1);
+    for mode in [Mode::Ahead, Mode::Dealer] {
+        let run = |generators: [Fresh; 3]| session_with(model(1), &ids, RevealChoice::Label, mode, false, &generators);
+        // All that a process has is the same twice: its sources of generators.
+        let os = [1, 9, 2].map(|_| Fresh::os());
+        let (common, all) = in_common(&run(os.clone()), &run(os));
+        assert!(common == 0 && all > 20, "{common} of {all}");
+        let kept = || [1, 9, 2].map(common::serving::fresh);
+        let (common, all) = in_common(&run(kept()), &run(kept()));
+        assert!(common == all && all > 20, "the control: {common} of {all}");
+    }
 }

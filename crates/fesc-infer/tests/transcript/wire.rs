@@ -13,15 +13,16 @@ use std::time::Duration;
 use fesc_infer::ServerSetup;
 use fesc_infer::audit::End;
 use fesc_infer::session::cache::Cache;
-use fesc_infer::session::client::{Choice, Dial, Finished, Visit};
+use fesc_infer::session::client::{Choice, Dial, Finished, Place, Visit};
 use fesc_infer::session::handshake::RevealChoice;
 use fesc_infer::session::public::Hosted;
 use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
 use fesc_infer::session::source::shelf::Amount;
-use fesc_infer::session::{Report, Silent, dealer};
+use fesc_infer::session::{Fresh, Report, Silent, dealer};
 use fesc_net::frame::Header;
 use fesc_net::{ClientSecurity, Config, HEADER_BYTES, Listener, ServerSecurity};
-use fesc_ring::Prg;
+
+use super::common::serving::{fresh, options};
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,8 +145,20 @@ fn listener() -> Listener {
 
 /// One document through a server of its own; all randomness is from fixed seeds. `verify`: the server gives its shares away.
 pub fn session(setup: ServerSetup, ids: &[u32], reveal: RevealChoice, mode: Mode, verify: bool) -> Transcript {
-    let places: [_; 3] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
-    let [cache, ours, theirs] = places.each_ref().map(tempfile::TempDir::path);
+    session_with(setup, ids, reveal, mode, verify, &[1, 9, 2].map(fresh))
+}
+
+/// The same with the generators of server, dealer and client.
+pub fn session_with(
+    setup: ServerSetup,
+    ids: &[u32],
+    reveal: RevealChoice,
+    mode: Mode,
+    verify: bool,
+    generators: &[Fresh; 3],
+) -> Transcript {
+    let places: [_; 4] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
+    let [cache, ours, theirs, state] = places.each_ref().map(tempfile::TempDir::path);
     let (listeners, stop, reports) = ([listener(), listener()], AtomicBool::new(false), Arc::default());
     let [to_server, client_dealer, server_dealer] = [
         (&listeners[0], End::Client, End::Server),
@@ -165,21 +178,20 @@ pub fn session(setup: ServerSetup, ids: &[u32], reveal: RevealChoice, mode: Mode
         grace: Duration::from_secs(5),
     };
     let options = Options {
-        limits,
         reveals: vec![RevealChoice::Label, RevealChoice::Logits],
-        store: Some(theirs.to_path_buf()),
         dealer: Some(server_dealer.dial()),
         insecure_verify: verify,
+        ..options(limits, Some(theirs), state)
     };
     let audience = Box::new(Notes(Arc::clone(&reports)));
     let server = Arc::new(Server::new(Hosted::new(setup, None).unwrap(), options, audience).unwrap());
     let (client, finished) = std::thread::scope(|scope| {
-        let serving = scope.spawn(|| server.run(&listeners[0], &mut Prg::from_seed([1; 16]), &stop));
-        let dealing = scope.spawn(|| dealer::serve(&listeners[1], &mut Prg::from_seed([9; 16]), &stop, &|_| {}));
+        let serving = scope.spawn(|| server.run(&listeners[0], &generators[0], &stop));
+        let dealing = scope.spawn(|| dealer::serve(&listeners[1], &generators[1], &stop, &|_| {}));
         // The others stop also when the visit panics: the scope waits for them.
         let visited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let third = client_dealer.dial();
-            visit(&to_server.dial(), third, cache, ours, ids, reveal, mode, verify)
+            visit(&to_server.dial(), third, cache, ours, ids, reveal, mode, verify, &generators[2])
         }));
         stop.store(true, Ordering::Relaxed);
         serving.join().unwrap().unwrap();
@@ -202,21 +214,22 @@ fn visit(
     reveal: RevealChoice,
     mode: Mode,
     verify: bool,
+    generators: &Fresh,
 ) -> (Vec<Report>, Finished) {
     let cache = Cache::open(cache).unwrap();
-    let start = || Visit::start(dial, &cache, None, 1 << 30, &mut Prg::from_seed([2; 16]), &mut Silent).unwrap();
-    let mut prg = Prg::from_seed([3; 16]);
+    let start = || Visit::start(dial, &cache, None, 1 << 30, generators, &mut Silent).unwrap();
+    let place = Place { directory: ours.join("shelf"), state: ours.join("state") };
     let mut reports = Vec::new();
     let choice = match mode {
         Mode::Inline => Choice::Inline,
         Mode::Ahead => Choice::Ahead(256 << 20),
         Mode::Dealer => Choice::Dealer(Box::new(third), 256 << 20),
         Mode::Prepared => {
-            reports.push(start().prepare(128, reveal, 1, ours, &mut prg, &mut Silent).unwrap().1);
-            Choice::Prepared(ours.to_path_buf())
+            reports.push(start().prepare(128, reveal, 1, &place, &mut Silent).unwrap().1);
+            Choice::Prepared(place)
         }
     };
-    let finished = start().classify(ids, reveal, &choice, verify, &mut prg, &mut Silent).unwrap();
+    let finished = start().classify(ids, reveal, &choice, verify, &mut Silent).unwrap();
     reports.push(finished.report);
     (reports, finished)
 }

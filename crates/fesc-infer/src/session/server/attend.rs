@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fesc_mpc::{Party, Role};
-use fesc_net::{Channel, Pending};
+use fesc_net::{Channel, Fingerprint, Pending};
 use fesc_ring::Prg;
 
+use super::access::Asked;
 use super::seats::Seats;
 use super::{Event, Server};
 use crate::session::client::Making;
@@ -15,8 +16,9 @@ use crate::session::core;
 use crate::session::dealer;
 use crate::session::download::Upload;
 use crate::session::error::{RefusalKind, Result, SessionError};
+use crate::session::fresh::Fresh;
 use crate::session::handshake::{
-    Accept, Batch, Granted, Greeting, Offer, Provider, Purpose, Refusal, Reply, Step, VERSION,
+    Accept, Batch, Granted, Greeting, Offer, Provider, Purpose, Refusal, Reply, RevealChoice, Step, VERSION,
 };
 use crate::session::hex::Hex32;
 use crate::session::message::{Talk, parse};
@@ -34,12 +36,21 @@ const JOINING: Duration = Duration::from_secs(30);
 const MOST_SETUPS: u32 = 2;
 
 /// Serves one connection. `None`: it was no session of its own.
-pub(super) fn attend(server: &Server, number: u64, pending: Pending, mut prg: Prg) -> Result<Option<Report>> {
+pub(super) fn attend(server: &Server, number: u64, pending: Pending, fresh: &Fresh) -> Result<Option<Report>> {
     let start = Instant::now();
-    let mut channel = pending.establish(&hello())?;
+    let mut channel = pending.establish_seen(&hello(), |ticket| {
+        ticket.iter().for_each(|ticket| server.seats.show(number, *ticket));
+    })?;
+    let mut prg = fresh.generator()?;
+    let shown = channel.peer_fingerprint();
     channel.phase(phase::SETUP);
     let mut talk = Talk::default();
     let greeting = talk.hear_any(&mut channel, "greeting")?;
+    // Before anything is told. A list that cannot be read admits nobody.
+    if let Err(Refusal { kind, message }) = server.access.admit(shown)? {
+        refuse::<Offer>(&mut talk, &mut channel, kind, message.clone())?;
+        return Err(SessionError::Refused { kind, message });
+    }
     // The version comes first: a later one may change all the rest.
     let theirs = greeting.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
     if theirs != VERSION {
@@ -51,7 +62,7 @@ pub(super) fn attend(server: &Server, number: u64, pending: Pending, mut prg: Pr
     if let Purpose::Join(token) = greeting.purpose {
         // It belongs to its session from now on. One that nobody awaits is closed without a word.
         server.seats.leave(number);
-        drop(server.seats.join(token, channel));
+        drop(server.seats.join(token, shown, channel));
         return Ok(None);
     }
     if !server.seats.sit(number, channel.hangup()?) {
@@ -66,7 +77,7 @@ pub(super) fn attend(server: &Server, number: u64, pending: Pending, mut prg: Pr
     }
     let offer = server.offer(nonce(&mut prg));
     talk.tell(&mut channel, "offer", &Reply::Ok(offer.clone()))?;
-    let visit = Visit { server, number, talk, channel, offer, theirs: greeting.nonce, start };
+    let visit = Visit { server, number, talk, channel, offer, theirs: greeting.nonce, start, shown, fresh };
     visit.serve(&mut prg).map(Some)
 }
 
@@ -121,6 +132,9 @@ struct Visit<'a> {
     /// The client's nonce.
     theirs: Hex32,
     start: Instant,
+    /// Of the client's certificate.
+    shown: Option<Fingerprint>,
+    fresh: &'a Fresh,
 }
 
 impl Visit<'_> {
@@ -172,8 +186,18 @@ impl Visit<'_> {
         Ok(transcript)
     }
 
-    fn note(&self, accept: &Accept) -> Note {
-        Note { model: self.server.hosted.id, bucket: accept.bucket, reveal: accept.reveal, peer: None }
+    fn note(&self, bucket: usize, reveal: RevealChoice) -> Note {
+        Note { model: self.server.hosted.id, bucket, reveal, peer: self.shown.map(|f| f.to_string()) }
+    }
+
+    /// Counts the session, if the client may have it. It is on the disk before the client hears of it.
+    fn charge(&self, kind: &str, bucket: usize, reveal: RevealChoice, prg: &mut Prg) -> Result<Result<(), Refusal>> {
+        let asked = Asked { kind: kind.into(), bucket, plan: self.offer.terms.plan.clone(), reveal };
+        // Asked again: a download may have taken an hour since the greeting.
+        Ok(match self.server.access.admit(self.shown)? {
+            Ok(client) => self.server.access.charge(self.number, prg.public_bytes(), client.as_ref(), asked)?,
+            Err(refusal) => Err(refusal),
+        })
     }
 
     fn run(mut self, accept: &Accept, prg: &mut Prg) -> Result<Report> {
@@ -183,7 +207,7 @@ impl Visit<'_> {
         if let (Ok(()), Provider::Prepared(id), Some(shelf)) = (&checked, accept.provider, &server.shelf) {
             let days = server.expire(shelf)?;
             let refusal = |kind, message: String| Err(Refusal { kind, message });
-            match shelf.claim(id, &self.note(accept))? {
+            match shelf.claim(id, &self.note(accept.bucket, accept.reveal))? {
                 Claimed::Mine(mine) => claim = Some(mine),
                 // As when a client comes again before its lost session is seen: the store is still good.
                 Claimed::Busy => {
@@ -196,11 +220,18 @@ impl Visit<'_> {
                     );
                     checked = refusal(RefusalKind::Prepared, text);
                 }
+                Claimed::Spent => {
+                    let text = "these correlations were used before: one side has put a copy of its directory back";
+                    checked = refusal(RefusalKind::Prepared, text.into());
+                }
             }
+        }
+        if checked.is_ok() {
+            checked = self.charge("run", accept.bucket, accept.reveal, prg)?;
         }
         let token = (accept.provider == Provider::Ahead).then(|| nonce(prg));
         // Awaited before the client knows the token: it may come at once.
-        let awaited = token.filter(|_| checked.is_ok()).map(|t| server.seats.expect(t));
+        let awaited = token.filter(|_| checked.is_ok()).map(|t| server.seats.expect(t, self.shown));
         let transcript = self.answer(checked, token)?;
         server.audience.event(number, Event::Granted(accept.bucket, accept.reveal, accept.provider));
         let table = server.terms.embedding;
@@ -211,7 +242,7 @@ impl Visit<'_> {
             (Provider::Ahead, Some(awaited), _) => {
                 let second = awaited.wait(JOINING).ok_or(SessionError::NoSecondConnection(JOINING))?;
                 server.seats.line(number, second.hangup()?);
-                source::ahead(Role::P1, second, Arc::clone(&flow), limit, prg)?
+                source::ahead(Role::P1, second, Arc::clone(&flow), limit, self.fresh.generator()?)?
             }
             (Provider::Dealer, ..) => {
                 let dial = server.options.dealer.as_ref().ok_or_else(|| nobody("dealer"))?;
@@ -269,8 +300,9 @@ impl Visit<'_> {
                 return Err(SessionError::Refused { kind, message });
             }
         };
-        self.answer(Ok(()), None)?;
-        let note = Note { model: server.hosted.id, bucket: batch.bucket, reveal: batch.reveal, peer: None };
+        let charged = self.charge("prepare", batch.bucket, batch.reveal, prg)?;
+        self.answer(charged, None)?;
+        let note = self.note(batch.bucket, batch.reveal);
         let nonces = [self.theirs, self.offer.nonce];
         let making = Making { role: Role::P1, flow: &flow, batch, nonces, note: &note, room: Some(room), setup: None };
         let (_, seconds) = making.run(&mut self.channel, shelf, prg, &mut Teller(server, number))?;

@@ -10,9 +10,11 @@
 //! | idle time in a run | the channel's own limits ([`fesc_net::Config`]) |
 //! | prepared correlations, in stores and in bytes | the client is told |
 //! | age of prepared correlations | they are deleted, at the start and when a client asks |
+//! | clients, and their runs of a day ([`access`]) | the client is told |
 //!
 //! A fault, even a panic, in one client's thread ends that session and nothing else.
 
+pub mod access;
 mod attend;
 pub(super) mod seats;
 
@@ -22,18 +24,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use fesc_mpc::Role;
 use fesc_net::{Listener, Pending};
-use fesc_ring::Prg;
 use fesc_ring::memory::give_back;
 use fesc_rlwe::Params;
 
 use super::client::Dial;
 use super::error::{Result, SessionError};
+use super::fresh::Fresh;
 use super::handshake::{Offer, PLAN, Provider, RevealChoice, Rlwe, Terms, VERSION};
 use super::hex::Hex32;
 use super::public::Hosted;
 use super::report::{Doing, Report};
-use super::source::shelf::{Amount, Shelf};
+use super::source::shelf::{Amount, Shelf, Spent};
+use access::{Access, AccessOptions};
 pub use seats::descriptors;
 use seats::{Cut, Seats};
 
@@ -71,12 +75,16 @@ pub struct Options {
     pub limits: Limits,
     /// What clients may learn.
     pub reveals: Vec<RevealChoice>,
+    /// Who may ask, and where the server keeps what it must not forget.
+    pub access: AccessOptions,
     /// Where prepared correlations are kept, if they are.
     pub store: Option<PathBuf>,
     /// The dealer that this server trusts, if any.
     pub dealer: Option<Dial>,
     /// Give shares of hidden values to clients that ask: for checks of the program, never for service.
     pub insecure_verify: bool,
+    /// The exit code of an error, for the log of sessions.
+    pub code: fn(&SessionError) -> u8,
 }
 
 /// What happens in a session.
@@ -105,6 +113,7 @@ pub struct Server {
     terms: Terms,
     seats: Seats,
     shelf: Option<Shelf>,
+    access: Access,
     numbers: AtomicU64,
     audience: Box<dyn Audience>,
 }
@@ -120,9 +129,12 @@ impl Server {
             rlwe: Rlwe { degree: params.degree(), log_q: params.ring().bits() },
             embedding: hosted.setup.embedding(),
         };
-        let shelf = options.store.as_deref().map(Shelf::open).transpose()?;
+        let access = Access::open(&options.access)?;
+        let state = &options.access.state;
+        let shelf =
+            options.store.as_deref().map(|store| Shelf::open(store, Spent::open(state, Role::P1)?)).transpose()?;
         let seats = Seats::new(options.limits.sessions, options.limits.time, options.limits.speak);
-        let server = Self { hosted, options, terms, seats, shelf, numbers: AtomicU64::new(0), audience };
+        let server = Self { hosted, options, terms, seats, shelf, access, numbers: AtomicU64::new(0), audience };
         server.shelf.as_ref().map(|shelf| server.expire(shelf)).transpose()?;
         Ok(server)
     }
@@ -155,8 +167,9 @@ impl Server {
         }
     }
 
-    /// Serves until `stop` is set, then lets sessions go on for the grace of the limits.
-    pub fn run(self: &Arc<Self>, listener: &Listener, prg: &mut Prg, stop: &AtomicBool) -> Result<()> {
+    /// Serves until `stop` is set, then lets sessions go on for the grace of the limits. Every connection has
+    /// a generator of its own from `fresh`.
+    pub fn run(self: &Arc<Self>, listener: &Listener, fresh: &Fresh, stop: &AtomicBool) -> Result<()> {
         let mut until = None;
         loop {
             self.seats.expire();
@@ -183,9 +196,9 @@ impl Server {
                 // Dropping it closes the connection: there are too many to talk to each.
                 continue;
             };
-            let (server, prg) = (Arc::clone(self), prg.fork());
+            let (server, fresh) = (Arc::clone(self), fresh.clone());
             let spawned = std::thread::Builder::new().name("client".into()).spawn(move || {
-                server.one(number, pending, prg);
+                server.one(number, pending, &fresh);
                 drop(place);
             });
             if let Err(e) = spawned {
@@ -203,8 +216,8 @@ impl Server {
     }
 
     /// One client's thread.
-    fn one(&self, number: u64, pending: Pending, prg: Prg) {
-        let ended = catch_unwind(AssertUnwindSafe(|| attend::attend(self, number, pending, prg)));
+    fn one(&self, number: u64, pending: Pending, fresh: &Fresh) {
+        let ended = catch_unwind(AssertUnwindSafe(|| attend::attend(self, number, pending, fresh)));
         let result = ended.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
@@ -214,20 +227,25 @@ impl Server {
         if self.seats.seated(number) {
             give_back();
         }
-        let cut = self.seats.was_cut(number);
+        // Seen from its thread, a cut session ended because its connection did.
+        let result = match (result, self.seats.was_cut(number)) {
+            (Err(_), Some(Cut::Time)) => Err(SessionError::TimeLimit(self.options.limits.time)),
+            (Err(_), Some(Cut::Silence(within))) => Err(SessionError::Silent(within)),
+            (result, _) => result,
+        };
+        let (code, bytes) = match &result {
+            Ok(report) => (0, report.as_ref().map(Report::bytes)),
+            Err(error) => ((self.options.code)(error).max(1), None),
+        };
+        // Its line is in the log before its seat is another's.
+        if let Err(unwritten) = self.access.finish(number, code, bytes) {
+            self.audience.event(number, Event::Failed(&unwritten));
+        }
         self.seats.leave(number);
         match result {
             Ok(None) => {}
             Ok(Some(report)) => self.audience.event(number, Event::Done(report)),
-            Err(error) => {
-                // Seen from its thread, a cut session ended because its connection did.
-                let error = match cut {
-                    Some(Cut::Time) => SessionError::TimeLimit(self.options.limits.time),
-                    Some(Cut::Silence(within)) => SessionError::Silent(within),
-                    None => error,
-                };
-                self.audience.event(number, Event::Failed(&error));
-            }
+            Err(error) => self.audience.event(number, Event::Failed(&error)),
         }
     }
 }

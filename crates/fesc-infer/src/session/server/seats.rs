@@ -5,7 +5,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use fesc_net::{Channel, Hangup};
+use fesc_net::{Channel, Fingerprint, Hangup, Ticket};
+use sha2::{Digest, Sha256};
 
 use crate::session::hex::Hex32;
 
@@ -48,14 +49,31 @@ pub(in crate::session) enum Cut {
     Silence(Duration),
 }
 
+/// A second connection that a session waits for.
+struct Second {
+    client: Option<Fingerprint>,
+    ticket: Ticket,
+    /// The connection that has shown the ticket.
+    shown: Option<u64>,
+    tell: SyncSender<Channel>,
+}
+
+/// The ticket of a token: what a second connection shows in its first bytes. It travels in the clear, so it
+/// is no token.
+pub(in crate::session) fn ticket(token: Hex32) -> Ticket {
+    Sha256::new_with_prefix(b"fesc join ticket 1\0").chain_update(token.0).finalize().into()
+}
+
 #[derive(Default)]
 struct State {
     places: usize,
-    /// Connections that have not yet said what they want.
+    /// Connections that have not yet said what they want. The oldest makes room for a new one.
     greeting: HashMap<u64, (Instant, Hangup)>,
+    /// The same, with the ticket of a session: they make room for nobody.
+    joining: HashMap<u64, (Instant, Hangup)>,
     sitting: HashMap<u64, Sitting>,
     /// Second connections that are awaited, by their token.
-    awaited: HashMap<Hex32, SyncSender<Channel>>,
+    awaited: HashMap<Hex32, Second>,
     closed: bool,
 }
 
@@ -77,7 +95,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut state = lock(&self.state);
         state.places -= 1;
-        state.greeting.remove(&self.number);
+        state.forget(self.number);
     }
 }
 
@@ -129,10 +147,22 @@ impl Seats {
         Some(Place { state: Arc::clone(&self.state), number })
     }
 
+    /// A connection has shown a ticket in its first bytes. The first one with the ticket of an awaited
+    /// connection no longer makes room for others.
+    pub(in crate::session) fn show(&self, number: u64, ticket: Ticket) {
+        let mut state = lock(&self.state);
+        let awaited = state.awaited.values_mut().find(|second| second.ticket == ticket && second.shown.is_none());
+        let Some(second) = awaited else { return };
+        second.shown = Some(number);
+        if let Some(line) = state.greeting.remove(&number) {
+            state.joining.insert(number, line);
+        }
+    }
+
     /// A seat for session `number`, if there is one.
     pub(in crate::session) fn sit(&self, number: u64, line: Hangup) -> bool {
         let mut state = lock(&self.state);
-        state.greeting.remove(&number);
+        state.forget(number);
         if state.closed || state.sitting.len() >= self.limit {
             return false;
         }
@@ -172,7 +202,7 @@ impl Seats {
     /// The connection is over, and the session with it.
     pub(in crate::session) fn leave(&self, number: u64) {
         let mut state = lock(&self.state);
-        state.greeting.remove(&number);
+        state.forget(number);
         state.sitting.remove(&number);
     }
 
@@ -191,14 +221,15 @@ impl Seats {
         let now = Instant::now();
         let mut state = lock(&self.state);
         state.sitting.values_mut().for_each(|s| s.check(now));
-        state.greeting.values().filter(|(until, _)| *until <= now).for_each(|(_, line)| line.now());
+        let silent = state.greeting.values().chain(state.joining.values());
+        silent.filter(|(until, _)| *until <= now).for_each(|(_, line)| line.now());
     }
 
     /// Ends all sessions, because the server ends.
     pub(in crate::session) fn cut_all(&self) {
         let state = lock(&self.state);
         state.sitting.values().for_each(Sitting::hang_up);
-        state.greeting.values().for_each(|(_, line)| line.now());
+        state.greeting.values().chain(state.joining.values()).for_each(|(_, line)| line.now());
     }
 
     /// No seat is given any more.
@@ -215,21 +246,43 @@ impl Seats {
         lock(&self.state).places == 0
     }
 
-    /// From now on a second connection with this token is awaited.
-    pub(in crate::session) fn expect(&self, token: Hex32) -> Awaited<'_> {
+    /// From now on a second connection with this token, of the client that showed this certificate, is
+    /// awaited.
+    pub(in crate::session) fn expect(&self, token: Hex32, client: Option<Fingerprint>) -> Awaited<'_> {
         let (tell, come) = sync_channel(1);
-        lock(&self.state).awaited.insert(token, tell);
+        let second = Second { client, ticket: ticket(token), shown: None, tell };
+        lock(&self.state).awaited.insert(token, second);
         Awaited { seats: self, token, come }
     }
 
     /// Hands a second connection to its session; gives it back if nobody awaits it.
-    pub(in crate::session) fn join(&self, token: Hex32, channel: Channel) -> Option<Channel> {
-        let awaited = lock(&self.state).awaited.remove(&token);
+    pub(in crate::session) fn join(
+        &self,
+        token: Hex32,
+        client: Option<Fingerprint>,
+        channel: Channel,
+    ) -> Option<Channel> {
+        let mut state = lock(&self.state);
+        // Another client's token is worth nothing, and stays good for its owner.
+        let its_own = state.awaited.get(&token).is_some_and(|second| second.client == client);
+        let awaited = its_own.then(|| state.awaited.remove(&token)).flatten();
+        drop(state);
         match awaited {
-            Some(tell) => tell.try_send(channel).err().map(|e| match e {
+            Some(second) => second.tell.try_send(channel).err().map(|e| match e {
                 std::sync::mpsc::TrySendError::Full(c) | std::sync::mpsc::TrySendError::Disconnected(c) => c,
             }),
             None => Some(channel),
+        }
+    }
+}
+
+impl State {
+    /// It is no longer among those that have said nothing.
+    fn forget(&mut self, number: u64) {
+        self.greeting.remove(&number);
+        // If it had a ticket, the next one may show it: a client tries again.
+        if self.joining.remove(&number).is_some() {
+            self.awaited.values_mut().filter(|s| s.shown == Some(number)).for_each(|s| s.shown = None);
         }
     }
 }
@@ -298,6 +351,31 @@ mod tests {
         assert!(seats.enter(most + 1, ends[1].0.hangup().unwrap()).is_none(), "nobody is silent");
     }
 
+    /// However many strangers come after it, and only the first with its ticket.
+    #[test]
+    fn strangers_do_not_push_out_a_connection_with_a_ticket() {
+        let seats = seats(1, 60);
+        let most = (PLACES_PER_SEAT + MORE_PLACES) as u64;
+        let mut ends: Vec<_> = (0..3 * most).map(|_| Channel::memory_pair()).collect();
+        let _awaited = seats.expect(Hex32([1; 32]), None);
+        let mut places = Vec::new();
+        for (number, (end, _)) in (0..).zip(&ends) {
+            places.push(seats.enter(number, end.hangup().unwrap()));
+            if number < 3 {
+                // The second connection, one that has overheard its ticket, and one with another.
+                seats.show(number, ticket(Hex32([if number < 2 { 1 } else { 2 }; 32])));
+            }
+        }
+        let tag = fesc_net::Tag(0x0680);
+        let here: Vec<usize> = (0..3).filter(|&i| ends[i].0.send(tag, vec![0]).is_ok()).collect();
+        assert_eq!(here, [0]);
+        seats.leave(0);
+        let again = *lock(&seats.state).greeting.keys().next().unwrap();
+        seats.show(again, ticket(Hex32([1; 32])));
+        assert!(lock(&seats.state).joining.contains_key(&again), "a client may try again");
+        assert_ne!(ticket(Hex32([1; 32])), [1; 32], "the ticket does not tell the token");
+    }
+
     #[test]
     fn a_session_over_its_time_is_cut() {
         let seats = seats(1, 0);
@@ -327,12 +405,14 @@ mod tests {
     #[test]
     fn a_second_connection_needs_its_token_and_works_once() {
         let seats = seats(1, 60);
-        let awaited = seats.expect(Hex32([1; 32]));
-        assert!(seats.join(Hex32([2; 32]), Channel::memory_pair().0).is_some());
-        assert!(seats.join(Hex32([1; 32]), Channel::memory_pair().0).is_none());
-        assert!(seats.join(Hex32([1; 32]), Channel::memory_pair().0).is_some());
+        let awaited = seats.expect(Hex32([1; 32]), None);
+        assert!(seats.join(Hex32([2; 32]), None, Channel::memory_pair().0).is_some());
+        let other = Some(Fingerprint::of(b"another client"));
+        assert!(seats.join(Hex32([1; 32]), other, Channel::memory_pair().0).is_some(), "its token, not its own");
+        assert!(seats.join(Hex32([1; 32]), None, Channel::memory_pair().0).is_none());
+        assert!(seats.join(Hex32([1; 32]), None, Channel::memory_pair().0).is_some());
         assert!(awaited.wait(Duration::from_secs(1)).is_some());
-        drop(seats.expect(Hex32([3; 32])));
-        assert!(seats.join(Hex32([3; 32]), Channel::memory_pair().0).is_some());
+        drop(seats.expect(Hex32([3; 32]), None));
+        assert!(seats.join(Hex32([3; 32]), None, Channel::memory_pair().0).is_some());
     }
 }

@@ -3,7 +3,7 @@
 //! | provider | made by | where | when |
 //! |---|---|---|---|
 //! | inline | the two parties | on the session's own channel | at the moment of use |
-//! | ahead | the two parties | on a second channel, by a thread on each side | while the protocol runs ([`ahead`]) |
+//! | ahead | the two parties | on a second channel, by a thread on each side | while the protocol runs ([`mod@ahead`]) |
 //! | dealer | a third process | on a channel to it, by a thread on each side | while the protocol runs |
 //! | prepared | the two parties | on disk | before ([`shelf`]) |
 
@@ -69,9 +69,9 @@ pub fn inline(role: Role, channel: &mut Channel, prg: &mut Prg) -> Result<Source
     Ok(Source { correlations: Some(Box::new(maker)), maker: None, _burnt: None })
 }
 
-/// On a second channel, by a thread.
-pub fn ahead(role: Role, channel: Channel, flow: Arc<Flow>, limit: usize, prg: &mut Prg) -> Result<Source> {
-    let (hangup, mut prg) = (channel.hangup()?, prg.fork());
+/// On a second channel, by a thread, which has a generator of its own.
+pub fn ahead(role: Role, channel: Channel, flow: Arc<Flow>, limit: usize, mut prg: Prg) -> Result<Source> {
+    let hangup = channel.hangup()?;
     let set_up = move || {
         let mut channel = channel;
         channel.phase(phase::SETUP);

@@ -16,6 +16,7 @@ use super::super::activation::Steps;
 use super::super::range::Run;
 use super::reference::Reference;
 use super::*;
+use crate::outline::scale::REVEAL;
 use crate::outline::softplus_form;
 use crate::{Matrix, Tensor};
 
@@ -153,7 +154,7 @@ fn padding_changes_nothing() {
     let plain = twin.classify(&ids, &mut Rounding::nearest()).unwrap();
     assert_eq!(twin.classify_padded(&padded, 200, &mut Rounding::nearest()).unwrap(), plain);
     assert_ne!(twin.classify(&padded, &mut Rounding::nearest()).unwrap().integers, plain.integers);
-    assert_eq!(plain.revealed[0], (plain.logits[0] * 256.0).floor() as i64);
+    assert_eq!(plain.revealed[0], (plain.logits[0] * f64::from(1u32 << REVEAL)).floor() as i64);
     let best = plain.logits.iter().copied().fold(f64::MIN, f64::max);
     assert_eq!(plain.logits[plain.class], best);
 }

@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use fesc_mpc::Role;
 use fesc_mpc::provider::Store;
 
-use super::{Note, Shelf, read_note, sync};
+use super::{Note, Shelf, Stamp, read_note, sync};
 use crate::session::error::{Result, SessionError, at};
 use crate::session::hex::Hex32;
 
 /// A store that nobody else can take; free again when dropped.
 pub struct Claim {
     id: Hex32,
+    stamp: Stamp,
     lock: File,
 }
 
@@ -36,6 +37,8 @@ pub enum Claimed {
     Busy,
     /// It is not here, or was made for something else.
     Absent,
+    /// It was used before: this is a copy.
+    Spent,
 }
 
 /// A store that is marked as used, and open.
@@ -64,13 +67,15 @@ impl Drop for Ashes {
 }
 
 impl Shelf {
-    /// Claims the first store that fits and is free. One that cannot be read is an error only if there is no other.
+    /// Claims the first store that fits and is free. One that cannot be read, or was used before, is an error
+    /// only if there is no other.
     pub fn claim_any(&self, note: &Note) -> Result<Option<Claim>> {
         let mut unread = None;
         for id in self.ids()? {
             match self.claim(id, note) {
                 Ok(Claimed::Mine(claim)) => return Ok(Some(claim)),
-                Ok(_) => {}
+                Ok(Claimed::Spent) => unread = Some(self.used_before()),
+                Ok(Claimed::Busy | Claimed::Absent) => {}
                 Err(e) => unread = Some(e),
             }
         }
@@ -82,7 +87,11 @@ impl Shelf {
         // Shared: nobody marks a store as used meanwhile, so what is locked under this name still has it.
         let _shared = self.locked(File::lock_shared)?;
         match read_note(&self.path(id)) {
-            Ok(found) if found == *note => self.lock(id),
+            Ok(found) if found.note == *note && self.spent.was_used(id, found.stamp)? => Ok(Claimed::Spent),
+            Ok(found) if found.note == *note => match self.lock(id)? {
+                Some(lock) => Ok(Claimed::Mine(Claim { id, stamp: found.stamp, lock })),
+                None => Ok(Claimed::Busy),
+            },
             // Made for something else, or no note at all: somebody takes the store away, or it is none.
             Ok(_) | Err(SessionError::File { .. }) => Ok(Claimed::Absent),
             Err(SessionError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(Claimed::Absent),
@@ -91,17 +100,18 @@ impl Shelf {
         }
     }
 
-    /// Takes the lock of a store. The shelf's own must be held.
-    pub(super) fn lock(&self, id: Hex32) -> Result<Claimed> {
+    /// Takes the lock of a store; `None` when somebody else has it, or takes the store away. The shelf's own
+    /// must be held.
+    pub(super) fn lock(&self, id: Hex32) -> Result<Option<File>> {
         let path = self.path(id).join("lock");
         let lock = match File::open(&path) {
             Ok(lock) => lock,
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Claimed::Absent),
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(at(&path)(e)),
         };
         match lock.try_lock() {
-            Ok(()) => Ok(Claimed::Mine(Claim { id, lock })),
-            Err(TryLockError::WouldBlock) => Ok(Claimed::Busy),
+            Ok(()) => Ok(Some(lock)),
+            Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(e)) => Err(at(&path)(e)),
         }
     }
@@ -110,11 +120,18 @@ impl Shelf {
     pub fn burn(&self, claim: Claim, role: Role) -> Result<Burnt> {
         // Alone: the store has a moment without its lock.
         let _alone = self.locked(File::lock)?;
-        let Claim { id, lock } = claim;
+        let Claim { id, stamp, lock } = claim;
+        if !self.spent.mark(id, stamp)? {
+            return Err(self.used_before());
+        }
         let ashes = self.mark(id)?;
         sync(&self.directory)?;
         drop(lock);
         Ok(Burnt { store: Store::open(&ashes.0, id.0, role)?, ashes })
+    }
+
+    fn used_before(&self) -> SessionError {
+        SessionError::Spent { path: self.directory.display().to_string() }
     }
 
     /// Forgets a store that the peer does not have.

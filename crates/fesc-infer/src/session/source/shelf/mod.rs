@@ -6,19 +6,23 @@
 //! SHELF/<session id>.used    taken: renamed and synced before the first of its correlations is read
 //! ```
 //!
-//! A store is used by one session, as a whole: whatever happens after the renaming, nobody can take it again. Beside the
-//! correlations lies a note of what they were made for, and for whom; anything else is refused. Who wants a store claims it
-//! first, by its lock ([`claim`]): two processes on one shelf never talk about the same store. How much a shelf may hold,
-//! and for how long, is [`room`].
+//! A store is used by one session, as a whole: whatever happens after the renaming, nobody can take it again.
+//! Beside the correlations lies a note of what they were made for, and for whom; anything else is refused.
+//! Who wants a store claims it first, by its lock (`claim`): two processes on one shelf never talk about the
+//! same store. How much a shelf may hold, and for how long, is `room`.
 //!
 //! A process that is killed leaves its `.new` or `.used` behind, with the secrets of a session in it. Whoever opens the shelf
 //! next deletes them ([`Shelf::sweep`]). Several processes may share a shelf: one that lives holds the lock of the stores it
 //! works on, and holds the shelf's own lock, shared, while a store has a moment without one.
 //!
-//! Not guaranteed: single use when the directory is copied or restored from a snapshot (see [`fesc_mpc::provider::Store`]).
+//! A directory that is copied and put back has its used stores again; the list of used ones, which is kept
+//! elsewhere, refuses them ([`spent`]).
+//!
+//! Not guaranteed: single use when that list is put back too.
 
 mod claim;
 mod room;
+pub mod spent;
 #[cfg(test)]
 mod tests;
 
@@ -35,8 +39,11 @@ use crate::session::error::{Result, SessionError, at};
 use crate::session::handshake::RevealChoice;
 use crate::session::hex::Hex32;
 
+use super::super::journal::private_directory;
 pub use claim::{Ashes, Burnt, Claim, Claimed};
 pub use room::{Amount, Promise, bytes_of};
+pub use spent::Spent;
+use spent::Stamp;
 
 const NOTE: &str = "note.json";
 const MAX_NOTE: u64 = 4096;
@@ -51,13 +58,24 @@ pub struct Note {
     pub bucket: usize,
     /// What the client will learn.
     pub reveal: RevealChoice,
-    /// The peer: at the client the server's fingerprint, at the server nothing (clients have no identity).
+    /// The peer: at the client the server's fingerprint; at the server that of the client, if it showed a
+    /// certificate.
     pub peer: Option<String>,
+}
+
+/// What lies beside the correlations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    note: Note,
+    /// Which list knows whether it was used.
+    stamp: Stamp,
 }
 
 /// A directory of stores.
 pub struct Shelf {
     directory: PathBuf,
+    spent: Spent,
     /// What sessions of this process are allowed to make and have not yet made.
     promised: Arc<Mutex<Amount>>,
 }
@@ -73,13 +91,10 @@ pub struct Draft {
 
 impl Shelf {
     /// Opens a shelf, making the directory (for its owner only) if needed, and deletes what dead processes left there.
-    pub fn open(directory: &Path) -> Result<Self> {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(directory).map_err(at(directory))?;
-        let shelf = Self { directory: directory.to_path_buf(), promised: Arc::default() };
+    /// `spent` knows which stores were used.
+    pub fn open(directory: &Path, spent: Spent) -> Result<Self> {
+        private_directory(directory)?;
+        let shelf = Self { directory: directory.to_path_buf(), spent, promised: Arc::default() };
         shelf.sweep()?;
         Ok(shelf)
     }
@@ -136,13 +151,13 @@ impl Shelf {
         let _shared = self.locked(File::lock_shared)?;
         let store = Store::create(&path, id.0, role)?;
         let mut draft = Draft { store, path, target, kept: false };
-        draft.write_note(note)?;
+        draft.write_note(&Written { note: note.clone(), stamp: self.spent.stamp()? })?;
         Ok(draft)
     }
 }
 
 impl Draft {
-    fn write_note(&mut self, note: &Note) -> Result<()> {
+    fn write_note(&mut self, note: &Written) -> Result<()> {
         let path = self.path.join(NOTE);
         let text = serde_json::to_vec(note)
             .map_err(|e| SessionError::File { path: path.display().to_string(), problem: e.to_string() })?;
@@ -208,7 +223,7 @@ fn abandoned(store: &Path) -> Result<bool> {
     }
 }
 
-fn read_note(store: &Path) -> Result<Note> {
+fn read_note(store: &Path) -> Result<Written> {
     let path = store.join(NOTE);
     let mut text = Vec::new();
     let file = File::open(&path).map_err(at(&path))?;

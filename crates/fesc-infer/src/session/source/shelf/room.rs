@@ -13,7 +13,7 @@ use std::time::Duration;
 use fesc_mpc::Role;
 use fesc_mpc::provider::Store;
 
-use super::{Claimed, NOTE, Shelf};
+use super::{NOTE, Shelf};
 use crate::kept;
 use crate::session::core::Flow;
 use crate::session::error::{Result, at};
@@ -114,7 +114,7 @@ impl Shelf {
             };
             // A store from the future, after the clock was set back, is not old.
             if made.elapsed().is_ok_and(|since| since > age)
-                && let Claimed::Mine(_claim) = self.lock(id)?
+                && let Some(_lock) = self.lock(id)?
             {
                 drop(self.mark(id)?);
                 gone += 1;

@@ -8,6 +8,11 @@ fn note() -> Note {
     Note { model: Hex32([1; 32]), bucket: 128, reveal: RevealChoice::Label, peer: Some("pin".into()) }
 }
 
+/// With the list of used stores beside it.
+fn open(directory: &Path) -> Shelf {
+    Shelf::open(directory, Spent::open(&directory.with_extension("state"), Role::P0).unwrap()).unwrap()
+}
+
 fn count(shelf: &Shelf) -> usize {
     fs::read_dir(&shelf.directory).unwrap().count()
 }
@@ -21,7 +26,7 @@ fn put(shelf: &Shelf, id: u8) -> Hex32 {
 fn mine(shelf: &Shelf, id: Hex32) -> Claim {
     match shelf.claim(id, &note()).unwrap() {
         Claimed::Mine(claim) => claim,
-        Claimed::Busy | Claimed::Absent => unreachable!("nobody else is here"),
+        Claimed::Busy | Claimed::Absent | Claimed::Spent => unreachable!("nobody else is here"),
     }
 }
 
@@ -32,7 +37,7 @@ fn absent(shelf: &Shelf, id: Hex32, note: &Note) -> bool {
 #[test]
 fn a_store_is_taken_once_and_only_for_what_it_was_made() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = Shelf::open(&dir.path().join("shelf")).unwrap();
+    let shelf = open(&dir.path().join("shelf"));
     let id = Hex32([7; 32]);
     let draft = shelf.draft(id, Role::P0, &note()).unwrap();
     assert!(shelf.ids().unwrap().is_empty() && absent(&shelf, id, &note()), "a draft cannot be found");
@@ -63,7 +68,7 @@ fn a_store_is_taken_once_and_only_for_what_it_was_made() {
 #[test]
 fn a_claim_keeps_others_away_and_marks_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let (ours, theirs) = (Shelf::open(dir.path()).unwrap(), Shelf::open(dir.path()).unwrap());
+    let (ours, theirs) = (open(dir.path()), open(dir.path()));
     let (first, second) = (put(&ours, 1), put(&ours, 2));
     let claim = ours.claim_any(&note()).unwrap().unwrap();
     assert_eq!(claim.id(), first);
@@ -80,7 +85,7 @@ fn a_claim_keeps_others_away_and_marks_nothing() {
 #[test]
 fn many_takers_on_one_shelf_never_get_the_same_store() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = Shelf::open(dir.path()).unwrap();
+    let shelf = open(dir.path());
     for id in 1..=12 {
         put(&shelf, id);
     }
@@ -89,7 +94,7 @@ fn many_takers_on_one_shelf_never_get_the_same_store() {
         for _ in 0..6 {
             scope.spawn(|| {
                 // Each as a process of its own: with its own handle of the directory, and sweeping when it comes.
-                let shelf = Shelf::open(dir.path()).unwrap();
+                let shelf = open(dir.path());
                 while let Some(claim) = shelf.claim_any(&note()).unwrap() {
                     let id = claim.id();
                     let burnt = shelf.burn(claim, Role::P0).unwrap();
@@ -113,11 +118,11 @@ fn killed(mut draft: Draft) {
 #[test]
 fn whoever_opens_the_shelf_deletes_the_secrets_of_the_dead_and_nothing_of_the_living() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = Shelf::open(dir.path()).unwrap();
+    let shelf = open(dir.path());
     let living = shelf.draft(Hex32([1; 32]), Role::P0, &note()).unwrap();
     killed(shelf.draft(Hex32([2; 32]), Role::P0, &note()).unwrap());
     assert_eq!(count(&shelf), 2);
-    let again = Shelf::open(dir.path()).unwrap();
+    let again = open(dir.path());
     assert_eq!(count(&again), 1);
     living.commit().unwrap();
     assert_eq!(again.ids().unwrap(), [Hex32([1; 32])]);
@@ -133,7 +138,7 @@ fn what_is_not_ours_stays_and_stops_nobody() {
             .map(|name| dir.path().join(name));
     directories.iter().for_each(|path| fs::create_dir(path).unwrap());
     files.iter().for_each(|path| fs::write(path, "something").unwrap());
-    let shelf = Shelf::open(dir.path()).unwrap();
+    let shelf = open(dir.path());
     assert_eq!(shelf.expire(Duration::ZERO).unwrap(), 0);
     assert!(directories.iter().chain(&files).all(|path| path.exists()));
     let ours = put(&shelf, 7);
@@ -144,7 +149,7 @@ fn what_is_not_ours_stays_and_stops_nobody() {
 #[test]
 fn a_note_that_cannot_be_read_now_is_no_reason_to_say_that_there_is_no_store() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = Shelf::open(dir.path()).unwrap();
+    let shelf = open(dir.path());
     let path = shelf.path(put(&shelf, 7)).join(NOTE);
     // A disk that fails, as nearly as a test can have it.
     fs::remove_file(&path).unwrap();
@@ -159,14 +164,14 @@ fn a_note_that_cannot_be_read_now_is_no_reason_to_say_that_there_is_no_store() {
 #[test]
 fn a_session_that_fails_before_its_run_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = Shelf::open(dir.path()).unwrap();
+    let shelf = open(dir.path());
     let (mut channel, peer) = fesc_net::Channel::memory_pair();
     drop(peer);
     let burnt = shelf.burn(mine(&shelf, put(&shelf, 7)), Role::P0).unwrap();
     assert!(crate::session::source::prepared(burnt, &mut channel).is_err());
     assert_eq!(count(&shelf), 0, "the peer died when the stores were to agree");
     // The wrong side's store is refused after it was marked.
-    assert!(shelf.burn(mine(&shelf, put(&shelf, 7)), Role::P1).is_err());
+    assert!(shelf.burn(mine(&shelf, put(&shelf, 8)), Role::P1).is_err());
     assert_eq!(count(&shelf), 0);
 }
 
@@ -175,7 +180,7 @@ const PLENTY: u64 = 1 << 40;
 #[test]
 fn room_on_the_shelf_is_given_once() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = Shelf::open(dir.path()).unwrap();
+    let shelf = open(dir.path());
     let limit = Amount { stores: 3, bytes: PLENTY };
     let stores = |promised: Result<std::result::Result<Promise, Amount>>| promised.unwrap().err().map(|a| a.stores);
     let mut first = shelf.promise(2, 100, limit).unwrap().ok().unwrap();
@@ -190,7 +195,7 @@ fn room_on_the_shelf_is_given_once() {
 #[test]
 fn a_shelf_is_full_by_bytes_as_well() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = Shelf::open(dir.path()).unwrap();
+    let shelf = open(dir.path());
     let limit = |bytes| Amount { stores: 100, bytes };
     let each = 4 * 4096;
     let promise = shelf.promise(2, each, limit(2 * each)).unwrap().ok().unwrap();
@@ -207,7 +212,7 @@ fn a_shelf_is_full_by_bytes_as_well() {
 #[test]
 fn old_stores_are_deleted_and_young_ones_stay() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = Shelf::open(dir.path()).unwrap();
+    let shelf = open(dir.path());
     let (old, young) = (put(&shelf, 1), put(&shelf, 2));
     let days = |n: u64| Duration::from_secs(n * 86_400);
     let set = |id: Hex32, when: SystemTime| {
@@ -222,7 +227,7 @@ fn old_stores_are_deleted_and_young_ones_stay() {
 #[test]
 fn a_draft_that_is_not_finished_is_gone() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = Shelf::open(dir.path()).unwrap();
+    let shelf = open(dir.path());
     drop(shelf.draft(Hex32([7; 32]), Role::P1, &note()).unwrap());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
