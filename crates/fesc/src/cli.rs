@@ -185,7 +185,10 @@ pub enum Command {
     /// Writes OUT.key (readable by you only) and OUT.crt; files that exist are never touched. Prints key, certificate and
     /// fingerprint: the SHA-256 of the certificate, which clients pin. Give it to them over a channel that they trust.
     ///
-    /// Example: fesc keygen --out server
+    /// With --client, an identity for a client of a server that has a list: prints the line for that list
+    /// too.
+    ///
+    /// Examples: fesc keygen --out server; fesc keygen --client --out clinic-a
     Keygen(KeygenArgs),
     /// Measure a part of the engine on this machine.
     #[command(subcommand)]
@@ -299,6 +302,10 @@ pub struct KeygenArgs {
     /// Where: the endings .key and .crt are added.
     #[arg(long, default_value = "fesc")]
     pub out: PathBuf,
+    /// For a client: print its line for a server's list (`serve --clients`). Its name there is the last part
+    /// of --out.
+    #[arg(long)]
+    pub client: bool,
 }
 
 /// Options of `bench gemm`.

@@ -7,7 +7,7 @@
 //! | 2 | the command line is wrong |
 //! | 3 | the peer, the network or the protocol failed |
 //! | 4 | over a limit of size, memory or count |
-//! | 5 | refused for security: certificate, pin, weak parameters, no randomness |
+//! | 5 | refused for security: certificate, pin, weak parameters, no randomness, not on the list, over the budget |
 //! | 130 | ended by a signal; a server that a first signal stops has done its work and ends with 0 |
 
 use fesc_infer::InferError;
@@ -118,10 +118,14 @@ pub fn session(error: &SessionError) -> Option<u8> {
         SessionError::Mpc(e) => mpc(e),
         SessionError::Infer(e) => return infer(e),
         SessionError::Model(e) => return model(e),
-        SessionError::Weak(_) | SessionError::WrongModel { .. } | SessionError::Transcript => SECURITY,
+        SessionError::Weak(_)
+        | SessionError::WrongModel { .. }
+        | SessionError::Transcript
+        | SessionError::Spent { .. }
+        | SessionError::Randomness(_) => SECURITY,
         SessionError::TooLarge { .. } | SessionError::TooManyTokens { .. } | SessionError::TimeLimit(_) => LIMIT,
         SessionError::Refused { kind: K::Tokens | K::Busy | K::Full, .. } => LIMIT,
-        SessionError::Refused { kind: K::Weak, .. } => SECURITY,
+        SessionError::Refused { kind: K::Weak | K::NotListed | K::Budget, .. } => SECURITY,
         SessionError::Version { .. }
         | SessionError::Malformed { .. }
         | SessionError::Mismatch { .. }
@@ -245,6 +249,9 @@ mod tests {
             (SessionError::Version { ours: 1, theirs: 2 }.into(), PEER),
             (SessionError::Refused { kind: RefusalKind::Busy, message: "full".into() }.into(), LIMIT),
             (SessionError::Refused { kind: RefusalKind::Weak, message: "N = 1024".into() }.into(), SECURITY),
+            (SessionError::Refused { kind: RefusalKind::NotListed, message: "no".into() }.into(), SECURITY),
+            (SessionError::Refused { kind: RefusalKind::Budget, message: "no".into() }.into(), SECURITY),
+            (SessionError::Spent { path: "shelf".into() }.into(), SECURITY),
             (SessionError::Refused { kind: RefusalKind::Mismatch, message: "other".into() }.into(), PEER),
             (SessionError::Infer(InferError::Mpc(MpcError::Net(NetError::Ended))).into(), PEER),
             (InferError::Length { tokens: 9, most: 1 }.into(), LIMIT),

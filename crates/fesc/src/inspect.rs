@@ -1,6 +1,7 @@
 //! `fesc inspect`: what is in a checkpoint, read from its headers alone; or every kind of message of this program; or the sets of CKKS.
 
 use anyhow::Result;
+use fesc_ckks::mask::QUERIES;
 use fesc_ckks::sets::{self, Set};
 use fesc_ckks::wire;
 use fesc_infer::audit::{KINDS, Kind};
@@ -59,5 +60,8 @@ fn parameter_set(set: &Set) -> Result<Row> {
         .with("security_bits", params.security())
         .with("precision_bits", set.precision())
         .with("key_bytes", wire::switching_key_bytes(&params) as u64)
-        .with("key_memory_bytes", params.key_memory() as u64))
+        .with("key_memory_bytes", params.key_memory() as u64)
+        .with("mask_distance_log2", set.mask_distance().log2())
+        .with("mask_queries", QUERIES)
+        .with("mask_distance_log2_over_queries", set.mask_distance().over(QUERIES).log2()))
 }

@@ -1,15 +1,18 @@
-//! `fesc keygen`: a server's TLS identity, and the fingerprint that clients pin.
+//! `fesc keygen`: a TLS identity: of a server, whose fingerprint clients pin, or of a client, whose
+//! fingerprint a server lists.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use fesc_net::Identity;
 
+use crate::cli::KeygenArgs;
 use crate::exit::Refusal;
 use crate::report::{Format, Report, Row};
 
 /// Makes a key and a self-signed certificate in two new files beside each other and prints where they are.
-pub fn run(out: &Path, format: Format) -> Result<()> {
+pub fn run(args: &KeygenArgs, format: Format) -> Result<()> {
+    let out = &args.out;
     // Added, not put in place of an ending: `--out www.example.org` must not become `www.example.key`.
     let with = |ending: &str| PathBuf::from([out.as_os_str(), ending.as_ref()].join("".as_ref()));
     let (key, certificate) = (with(".key"), with(".crt"));
@@ -20,11 +23,16 @@ pub fn run(out: &Path, format: Format) -> Result<()> {
     let identity = Identity::generate()?;
     identity.save(&key, &certificate)?;
     let mut report = Report::new(format);
-    report.add(
-        Row::new()
-            .with("key", key.display().to_string())
-            .with("certificate", certificate.display().to_string())
-            .with("fingerprint", identity.fingerprint().to_string()),
-    )?;
+    let fingerprint = identity.fingerprint();
+    let row = Row::new()
+        .with("key", key.display().to_string())
+        .with("certificate", certificate.display().to_string())
+        .with("fingerprint", fingerprint.to_string());
+    report.add(if args.client {
+        let name = out.file_name().map_or_else(|| "client".into(), |name| name.to_string_lossy().into_owned());
+        row.with("list_line", format!("{name} {fingerprint} sessions=100 logits=0"))
+    } else {
+        row
+    })?;
     report.finish()
 }

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         Command::Dealer(args) => private::dealer(args, format),
         Command::Estimate(args) => estimate::run(args, format),
         Command::Demo(args) => private::demo::run(args, format),
-        Command::Keygen(args) => keygen::run(&args.out, format),
+        Command::Keygen(args) => keygen::run(args, format),
         Command::Bench(Bench::Forms(args)) => bench::forms::run(args, format),
         Command::Bench(Bench::Gemm(args)) => bench::gemm::run(args, format),
         Command::Bench(Bench::Ot(args)) => bench::ot::run(args, format),

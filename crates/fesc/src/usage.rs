@@ -21,9 +21,13 @@ pub fn peak_rss_bytes() -> Option<u64> {
     kilobytes(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
 }
 
-/// Memory of the machine that a new process can use, in bytes.
+/// Memory that a new process can use, in bytes: what the machine has free, and no more than its container may
+/// still take.
 pub fn available_memory() -> Option<u64> {
-    kilobytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
+    let free = kilobytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")?;
+    let number = |name: &str| fs::read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?.trim().parse::<u64>().ok();
+    let left = number("memory.max").zip(number("memory.current")).map(|(most, used)| most.saturating_sub(used));
+    Some(left.map_or(free, |left| free.min(left)))
 }
 
 /// The limit on open files of this process.

@@ -29,6 +29,10 @@ const CKKS_NAMES: &[&str] = &[
     "inner_product_share",
     "memory_share",
     "rest_share",
+    "security_bits",
+    "mask_distance_log2",
+    "mask_queries",
+    "mask_distance_log2_over_queries",
 ];
 
 /// Every operation, its transforms on chain 1 (two data primes, one special), and the precision that its slots must have.
@@ -64,6 +68,8 @@ fn ckks_has_its_names_for_every_operation_and_true_results() {
         assert_eq!((&row["n"], &row["levels"], &row["digits"]), (&32_768.into(), &1.into(), &2.into()));
         assert!((139.0..141.0).contains(&number(row, "log_qp")), "{row}");
         assert_eq!(row["transforms"], *transforms, "{op}");
+        assert!(number(row, "security_bits") >= 128.0 && number(row, "mask_distance_log2") == -41.0, "{row}");
+        assert!(row["mask_queries"] == 1 << 20 && number(row, "mask_distance_log2_over_queries") == -21.0, "{row}");
         assert!(number(row, "precision_bits") >= *precision, "{row}");
         assert!(number(row, "min_ms") > 0.0 && number(row, "min_ms") <= number(row, "median_ms"), "{row}");
         assert!(number(row, "ntt_us") > 0.0 && number(row, "ntt_units") > 0.0, "{row}");
@@ -91,6 +97,9 @@ fn ckks_measures_what_is_asked_for() {
     assert_eq!(ops, ["add", "decode_boundary"]);
     let table = fesc(&["bench", "ckks", "--chain", "1", "--op", "add", "--seconds", "0"]).ok();
     assert!(table.starts_with("    n  levels  digits  log_qp  op "), "{table}");
+    // What holds for a whole chain is a table of its own.
+    let security = table.lines().position(|l| l.starts_with("chain  security_bits  mask_distance_log2")).unwrap();
+    assert!(table.lines().nth(security + 1).is_some_and(|l| l.contains("256") && l.contains("-41")), "{table}");
 }
 
 #[test]

@@ -89,9 +89,15 @@ fn parameter_sets_are_listed_with_the_sizes_of_their_keys() {
         "precision_bits",
         "key_bytes",
         "key_memory_bytes",
+        "mask_distance_log2",
+        "mask_queries",
+        "mask_distance_log2_over_queries",
     ];
     let listed = json(&["inspect", "--sets", "--json"], &names);
-    assert!(listed.len() > 10 && listed.iter().all(|row| row["security_bits"] == 128));
+    assert!(listed.len() > 10 && listed.iter().all(|row| row["security_bits"].as_f64().unwrap() >= 129.0));
+    // Distances of queries add up.
+    assert!(listed.iter().all(|row| row["mask_distance_log2"] == -41.0 && row["mask_queries"] == 1 << 20));
+    assert!(listed.iter().all(|row| row["mask_distance_log2_over_queries"] == -21.0));
     let scan = listed.iter().find(|row| row["set"] == "scan-2048").unwrap();
     assert!(scan["n"] == 65536 && scan["key_bytes"].as_u64().unwrap() < scan["key_memory_bytes"].as_u64().unwrap());
 }

@@ -26,6 +26,19 @@ pub struct ConnectArgs {
     /// Where public parts of models are kept; a directory in the user's cache unless told.
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
+    /// This client's TLS key (`fesc keygen --client`), for a server that serves listed clients only.
+    #[arg(long, value_name = "FILE", requires = "cert", conflicts_with = "insecure_plaintext")]
+    pub key: Option<PathBuf>,
+    /// This client's TLS certificate.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// Seconds to try again while the server is busy.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub wait: Option<Duration>,
+    /// Where this side notes which prepared correlations it has used; a directory in the user's state unless
+    /// told. Leave it out of backups.
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
     /// Refuse any model but the one with this id.
     #[arg(long, value_name = "ID", value_parser = model_id)]
     pub expect: Option<Hex32>,
@@ -61,7 +74,7 @@ pub struct ThirdArgs {
 pub enum RevealArg {
     /// The class alone.
     Label,
-    /// Logits floored to 8 fractional bits. Repeated, they are a way to extract the model.
+    /// Logits floored to 4 fractional bits. Repeated, they are a way to extract the model.
     Logits,
 }
 
@@ -130,9 +143,26 @@ pub struct ServeArgs {
     /// TLS certificate.
     #[arg(long, value_name = "FILE", requires = "key")]
     pub cert: Option<PathBuf>,
-    /// Where the server keeps its master seed and its identity. Whoever reads it can read the model's public part.
+    /// Where the server keeps its master seed, its identity, which prepared correlations were used, and what
+    /// clients have used of their budgets. Whoever reads it can read the model's public part. Leave it out of
+    /// backups.
     #[arg(long, value_name = "DIR", default_value = "fesc-state")]
     pub state: PathBuf,
+    /// Serve these clients only. A line each: NAME FINGERPRINT sessions=N logits=N, the last two for a day
+    /// (sessions=unlimited is no limit, without logits= there are none). Read anew for every connection.
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure_plaintext")]
+    pub clients: Option<PathBuf>,
+    /// Log of sessions, a JSON object a line; sessions.jsonl in the state directory unless told.
+    #[arg(long, value_name = "FILE")]
+    pub session_log: Option<PathBuf>,
+    /// Bytes of the log of sessions before it is rotated; four old files are kept.
+    #[arg(long, value_name = "BYTES", default_value_t = 8 << 20, value_parser = clap::value_parser!(u64).range(1 << 16..))]
+    pub session_log_bytes: u64,
+    /// Megabytes that all queues of this server may take together; as much as the sessions can use, and at
+    /// most three quarters of what is free, unless told. Each session has an equal share, and a connection a
+    /// quarter of it.
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(128..=1 << 24))]
+    pub queue_memory: Option<u64>,
     /// Keep prepared correlations here, for `fesc prepare`.
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,

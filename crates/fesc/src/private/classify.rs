@@ -6,18 +6,17 @@ use anyhow::{Context, Result};
 use fesc_infer::Answer;
 use fesc_infer::session::Lines;
 use fesc_infer::session::bucket::MAX_BUCKET;
-use fesc_infer::session::client::{Choice, Finished, Visit};
+use fesc_infer::session::client::{Choice, Finished};
 use fesc_model::Tokenizer;
 use fesc_model::outline::scale::REVEAL;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::{SETUP_LIMIT, line, trust, verify};
+use super::{line, trust, verify};
 use crate::classifier::softmax;
 use crate::cli::{self, ClassifyArgs, Provider, WhenArg};
 use crate::exit::Refusal;
 use crate::interrupt;
-use crate::parties::child::os_random;
 use crate::report::{Format, Report, Row};
 
 /// Classifies a text on a server. The text is read when the command line makes sense, and before anybody is called.
@@ -28,12 +27,10 @@ pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: F
     let choice = choice(args, &lines)?;
     let text = Zeroizing::new(text()?);
     let check = private.verify.then(|| verify::Check::load(&args.model)).transpose()?;
-    let cache = line::cache(&private.connect)?;
-    let mut prg = os_random()?;
     interrupt::on_first(move || lines.cut())?;
     let start = Instant::now();
     let mut shown = line::Shown::new();
-    let visit = Visit::start(&dial, &cache, private.connect.expect, SETUP_LIMIT, &mut prg, &mut shown)?;
+    let visit = line::visit(&dial, &private.connect, &mut shown)?;
     if let Some(check) = &check {
         check.same_model(visit.known())?;
     }
@@ -42,8 +39,7 @@ pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: F
     let tokenizer = Tokenizer::from_json(tokenizer)?;
     tokenizer.check(known.outline.shape().vocab)?;
     let encoded = tokenizer.encode(&text, args.length.map_or(MAX_BUCKET, |l| l as usize))?;
-    let finished =
-        visit.classify(&encoded.ids, private.reveal.into(), &choice, private.verify, &mut prg, &mut shown)?;
+    let finished = visit.classify(&encoded.ids, private.reveal.into(), &choice, private.verify, &mut shown)?;
     drop(shown);
     let seconds = start.elapsed().as_secs_f64();
     let mut report = Report::new(format);
@@ -74,7 +70,9 @@ fn choice(args: &ClassifyArgs, lines: &Lines) -> Result<Choice> {
     let bytes = (private.ready as usize) << 20;
     let third = line::third(&private.third, &private.connect.line, private.connect.insecure_plaintext, Some(lines))?;
     match (&private.prepared, private.provider, third, private.when) {
-        (Some(directory), Provider::TwoParty, None, _) => Ok(Choice::Prepared(directory.clone())),
+        (Some(directory), Provider::TwoParty, None, _) => {
+            Ok(Choice::Prepared(line::place(directory, &private.connect)?))
+        }
         (None, Provider::Dealer, Some(dial), _) => Ok(Choice::Dealer(Box::new(dial), bytes)),
         (None, Provider::TwoParty, None, WhenArg::Ahead) => Ok(Choice::Ahead(bytes)),
         (None, Provider::TwoParty, None, WhenArg::Inline) => Ok(Choice::Inline),

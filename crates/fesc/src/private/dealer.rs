@@ -6,7 +6,6 @@ use fesc_net::{Identity, Listener, ServerSecurity};
 
 use super::{line, serve};
 use crate::cli::DealerArgs;
-use crate::parties::child::os_random;
 use crate::report::{Format, Report, Row};
 
 /// Deals until it is told to stop.
@@ -25,5 +24,5 @@ pub fn run(args: &DealerArgs, format: Format) -> Result<()> {
         Ok(dealt) => tracing::info!(dealt, "a session is over"),
         Err(error) => tracing::warn!("{error}"),
     };
-    Ok(session::dealer::serve(&listener, &mut os_random()?, &stop, &told)?)
+    Ok(session::dealer::serve(&listener, &session::Fresh::os(), &stop, &told)?)
 }

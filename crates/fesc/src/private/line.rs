@@ -1,19 +1,23 @@
 //! Connections as the command line describes them, and what a terminal sees of a session.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use fesc_infer::session::cache::Cache;
-use fesc_infer::session::client::Dial;
-use fesc_infer::session::{Doing, Lines, Progress as Told};
-use fesc_net::{ClientSecurity, Config, Fingerprint};
+use fesc_infer::session::client::{Dial, Place, Visit};
+use fesc_infer::session::{Doing, Fresh, Lines, Progress as Told, RefusalKind, SessionError};
+use fesc_net::{ClientSecurity, Config, Fingerprint, Identity};
 
+use super::SETUP_LIMIT;
+use super::queues::CONNECTION;
 use crate::cli::{ConnectArgs, LineArgs, ThirdArgs};
 use crate::exit::Refusal;
 use crate::progress::Progress;
 
-/// Bytes that may wait for a peer that does not read, of each connection: twice what an honest run has waiting at Mamba-base.
-const QUEUE_BYTES: usize = 512 << 20;
+/// How long to wait before a busy server is asked again.
+const BUSY: Duration = Duration::from_millis(500);
 
 /// The limits of a channel.
 pub fn config(line: &LineArgs) -> Config {
@@ -22,14 +26,22 @@ pub fn config(line: &LineArgs) -> Config {
         read_timeout: timeout,
         write_timeout: timeout,
         profile: net,
-        queue_bytes: QUEUE_BYTES,
+        queue_bytes: CONNECTION as usize,
         ..Config::default()
     }
 }
 
-fn security(pin: Option<Fingerprint>, plaintext: bool, what: &str) -> Result<ClientSecurity> {
+fn security(
+    pin: Option<Fingerprint>,
+    identity: Option<Identity>,
+    plaintext: bool,
+    what: &str,
+) -> Result<ClientSecurity> {
     match (pin, plaintext) {
-        (Some(pin), _) => Ok(ClientSecurity::Tls(pin)),
+        (Some(pin), _) => Ok(match identity {
+            Some(identity) => ClientSecurity::TlsAs(pin, Arc::new(identity)),
+            None => ClientSecurity::Tls(pin),
+        }),
         (None, true) => Ok(ClientSecurity::InsecurePlaintext),
         (None, false) => {
             let text =
@@ -45,33 +57,61 @@ pub fn server(args: &ConnectArgs, lines: &Lines) -> Result<Dial> {
         let text = "give --server ADDRESS and --pin FINGERPRINT; or --plain, to run in the clear on this machine";
         return Err(Refusal::Usage(text.into()).into());
     };
-    let security = security(args.pin, args.insecure_plaintext, "--pin")?;
+    let identity = match (&args.key, &args.cert) {
+        (Some(key), Some(cert)) => Some(Identity::load(key, cert)?),
+        _ => None,
+    };
+    let security = security(args.pin, identity, args.insecure_plaintext, "--pin")?;
     Ok(Dial { address, security, config: config(&args.line), lines: Some(lines.clone()) })
 }
 
 /// The dealer that the command line names.
 pub fn third(args: &ThirdArgs, line: &LineArgs, plaintext: bool, lines: Option<&Lines>) -> Result<Option<Dial>> {
     let Some(address) = args.dealer.clone() else { return Ok(None) };
-    let security = security(args.dealer_pin, plaintext, "--dealer-pin")?;
+    let security = security(args.dealer_pin, None, plaintext, "--dealer-pin")?;
     Ok(Some(Dial { address, security, config: config(line), lines: lines.cloned() }))
 }
 
 /// The cache of public parts.
-pub fn cache(args: &ConnectArgs) -> Result<Cache> {
+fn cache(args: &ConnectArgs) -> Result<Cache> {
     let directory = match &args.cache {
         Some(directory) => directory.clone(),
-        None => user_cache()?,
+        None => user_directory("XDG_CACHE_HOME", ".cache", "--cache DIR")?,
     };
     Ok(Cache::open(&directory)?)
 }
 
-fn user_cache() -> Result<PathBuf> {
+/// Where prepared correlations are, and which of them were used.
+pub fn place(directory: &std::path::Path, args: &ConnectArgs) -> Result<Place> {
+    let state = match &args.state {
+        Some(state) => state.clone(),
+        None => user_directory("XDG_STATE_HOME", ".local/state", "--state DIR")?,
+    };
+    Ok(Place { directory: directory.to_path_buf(), state })
+}
+
+fn user_directory(variable: &str, below_home: &str, option: &str) -> Result<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    let base = set(variable).or_else(|| set("HOME").map(|home| home.join(below_home)));
     let Some(base) = base else {
-        return Err(Refusal::Usage("there is no home directory; give --cache DIR".into()).into());
+        return Err(Refusal::Usage(format!("there is no home directory; give {option}")).into());
     };
     Ok(base.join("fesc"))
+}
+
+/// Connects and agrees on terms, again and again while the server is busy and there is time to wait.
+pub fn visit(dial: &Dial, args: &ConnectArgs, shown: &mut Shown) -> Result<Visit> {
+    let (cache, until) = (cache(args)?, Instant::now() + args.wait.unwrap_or_default());
+    loop {
+        match Visit::start(dial, &cache, args.expect, SETUP_LIMIT, &Fresh::os(), shown) {
+            Err(SessionError::Refused { kind: RefusalKind::Busy, .. }) if Instant::now() < until => {
+                let left = until.saturating_duration_since(Instant::now());
+                shown.0.say(format!("the server is busy; waiting, at most {:.0} s more", left.as_secs_f64()));
+                std::thread::sleep(left.min(BUSY));
+            }
+            visit => return Ok(visit?),
+        }
+    }
 }
 
 /// Shows on the terminal what a session does.

@@ -5,6 +5,7 @@ mod dealer;
 pub mod demo;
 mod line;
 mod prepare;
+mod queues;
 mod serve;
 mod state;
 pub mod trust;

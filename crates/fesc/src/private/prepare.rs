@@ -2,26 +2,22 @@
 
 use anyhow::Result;
 use fesc_infer::session::Lines;
-use fesc_infer::session::client::Visit;
 
-use super::{SETUP_LIMIT, line};
+use super::line;
 use crate::cli::{self, PrepareArgs};
 use crate::interrupt;
-use crate::parties::child::os_random;
 use crate::report::{Format, Report, Row};
 
 /// Makes them and says what they cost.
 pub fn run(args: &PrepareArgs, format: Format) -> Result<()> {
     let lines = Lines::default();
     let dial = line::server(&args.connect, &lines)?;
-    let cache = line::cache(&args.connect)?;
-    let mut prg = os_random()?;
+    let place = line::place(&args.prepared, &args.connect)?;
     interrupt::on_first(move || lines.cut())?;
     let mut shown = line::Shown::new();
-    let visit = Visit::start(&dial, &cache, args.connect.expect, SETUP_LIMIT, &mut prg, &mut shown)?;
+    let visit = line::visit(&dial, &args.connect, &mut shown)?;
     let (id, bucket) = (visit.known().id, visit.bucket(args.length as usize)?);
-    let directory = &args.prepared;
-    let (made, cost) = visit.prepare(bucket, args.reveal.into(), args.sessions, directory, &mut prg, &mut shown)?;
+    let (made, cost) = visit.prepare(bucket, args.reveal.into(), args.sessions, &place, &mut shown)?;
     drop(shown);
     let mut report = Report::new(format);
     report.add(
@@ -31,7 +27,7 @@ pub fn run(args: &PrepareArgs, format: Format) -> Result<()> {
             .with("offline_s", cost.offline.seconds)
             .with("offline_bytes", cost.offline.bytes())
             .with("setup_bytes", cost.setup.bytes())
-            .with("prepared", directory.display().to_string())
+            .with("prepared", args.prepared.display().to_string())
             .detail("reveal", cli::name(args.reveal))
             .detail("model_id", id.to_string()),
     )?;

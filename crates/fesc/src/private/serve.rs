@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::Result;
-use fesc_infer::ServerSetup;
-use fesc_infer::session::SessionError;
 use fesc_infer::session::public::Hosted;
+use fesc_infer::session::server::access::AccessOptions;
 use fesc_infer::session::server::{Audience, Event, Limits, Options, Server, descriptors};
 use fesc_infer::session::source::shelf::Amount;
-use fesc_net::{Identity, Listener, ServerSecurity};
+use fesc_infer::session::{Fresh, SessionError};
+use fesc_infer::{SCHEME, ServerSetup};
+use fesc_net::{Config, Identity, Listener, ServerSecurity};
 use fesc_ring::memory::give_back;
 
+use super::queues::Queues;
+use super::state::Master;
 use super::{line, state, trust};
 use crate::classifier::TwinFiles;
 use crate::cli::{RevealArg, ServeArgs};
@@ -21,6 +24,7 @@ use crate::interrupt;
 use crate::parties::child::os_random;
 use crate::progress::Progress;
 use crate::report::{Format, Report, Row};
+use crate::usage::{available_memory, open_file_limit};
 
 /// Serves until it is told to stop.
 pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
@@ -28,11 +32,25 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
         return trust::explain();
     }
     enough_files(descriptors(args.max_sessions.into()) as u64)?;
-    let mut prg = os_random()?;
+    let queues = Queues::divide(
+        args.queue_memory.map(|mb| mb << 20),
+        args.max_sessions.into(),
+        args.ready << 20,
+        available_memory(),
+    )?;
     let progress = Progress::start("loading the model");
     let directory = (args.model.as_os_str() != "built-in").then_some(args.model.as_path());
     let TwinFiles { name, twin, tokenizer_json, .. } = TwinFiles::load(directory)?;
-    let master = state::master(&args.state, &mut prg)?;
+    let Master { seed: master, replaced } = state::master(&args.state, &mut os_random()?)?;
+    if !replaced.is_empty() {
+        eprintln!(
+            "fesc: {} was made by another version of what servers publish ({}). What came from it is not continued, since \
+             two versions under one seed can give secrets away: this server has a new root (version {SCHEME}), and clients \
+             download the model's public part once more. The old file is no longer needed.",
+            args.state.display(),
+            replaced.join(", ")
+        );
+    }
     progress.say("making the model's public part");
     let setup = ServerSetup::in_directory(&twin, *master, args.embedding.into(), &args.state)?;
     // The weights are in the setup's file from here on.
@@ -66,7 +84,7 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
             speak: args.answer_time,
             prepared: Amount { stores: args.max_prepared as usize, bytes: args.prepared_bytes },
             prepared_days: args.prepared_days,
-            queue_bytes: (args.ready as usize) << 20,
+            queue_bytes: queues.ready as usize,
             grace: args.grace,
         },
         // Logits tell the label too.
@@ -75,13 +93,28 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
             .filter(|r| **r <= args.reveal)
             .map(|&r| r.into())
             .collect(),
+        access: AccessOptions {
+            clients: args.clients.clone(),
+            state: args.state.clone(),
+            log: args.session_log.clone().unwrap_or_else(|| args.state.join("sessions.jsonl")),
+            log_bytes: args.session_log_bytes,
+        },
         store: args.store.clone(),
         dealer: line::third(&args.third, &args.line, args.insecure_plaintext, None)?,
         insecure_verify: args.insecure_verify,
+        code: |error| exit::session(error).unwrap_or(exit::OTHER),
     };
     let counts = Arc::new(Counts::default());
     let server = Arc::new(Server::new(hosted, options, Box::new(Log(Arc::clone(&counts))))?);
-    let listener = Listener::bind(&args.listen, security, line::config(&args.line))?;
+    let config = Config { queue_bytes: queues.connection as usize, ..line::config(&args.line) };
+    let listener = Listener::bind(&args.listen, security, config)?;
+    if args.clients.is_none() && !listener.address().ip().is_loopback() {
+        eprintln!(
+            "fesc: this server listens on {} and has no list of clients: anybody who reaches it may ask as often as they \
+             like, and labels of many documents teach the model. Give --clients FILE (see `fesc keygen --client`).",
+            listener.address()
+        );
+    }
     let stop = told_to_stop(args.stop_with_stdin)?;
     let mut report = Report::new(format);
     report.add(
@@ -92,11 +125,13 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
             .detail("model", name)
             .detail("max_tokens", args.max_tokens)
             .detail("max_sessions", args.max_sessions)
+            .detail("queue_bytes", queues.total)
+            .detail("listed_clients_only", args.clients.is_some())
             .detail("public_bytes", public_bytes)
             .detail("pid", std::process::id()),
     )?;
     report.finish()?;
-    server.run(&listener, &mut prg, &stop)?;
+    server.run(&listener, &Fresh::os(), &stop)?;
     let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
     let mut report = Report::new(format);
     report.add(Row::new().with("served", count(&counts.served)).with("failed", count(&counts.failed)))?;
@@ -106,8 +141,7 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
 /// Refuses a server that could run out of open files in the middle of its sessions. Where the system does not say how many there
 /// may be, nothing is refused.
 fn enough_files(needed: u64) -> Result<(), exit::Refusal> {
-    let most = std::fs::read_to_string("/proc/self/limits").ok().and_then(|text| soft_limit(&text));
-    match most.filter(|most| needed > *most) {
+    match open_file_limit().filter(|most| needed > *most) {
         None => Ok(()),
         Some(max) => Err(exit::Refusal::Limit {
             what: "open files that --max-sessions may need",
@@ -116,12 +150,6 @@ fn enough_files(needed: u64) -> Result<(), exit::Refusal> {
             remedy: "raise the limit with `ulimit -n`, or take fewer --max-sessions",
         }),
     }
-}
-
-/// The soft limit of open files in the table of a process's limits; `None` if there is none.
-fn soft_limit(table: &str) -> Option<u64> {
-    let line = table.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_whitespace().next()?.parse().ok()
 }
 
 /// A flag that the first signal sets, and the end of standard input where that is asked for.
@@ -164,8 +192,7 @@ impl Audience for Log {
             Event::Doing(doing) => tracing::debug!(session = number, "{}", line::sentence(&doing)),
             Event::Done(report) => {
                 self.0.served.fetch_add(1, Ordering::Relaxed);
-                let bytes = report.setup.bytes() + report.offline.bytes() + report.online.bytes();
-                tracing::info!(session = number, seconds = report.total_s, bytes, "done");
+                tracing::info!(session = number, seconds = report.total_s, bytes = report.bytes(), "done");
             }
             Event::Failed(error) => {
                 self.0.failed.fetch_add(1, Ordering::Relaxed);
@@ -175,19 +202,5 @@ impl Audience for Log {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::soft_limit;
-
-    #[test]
-    fn the_soft_limit_is_read() {
-        let table =
-            |soft: &str| format!("Limit  Soft Limit  Hard Limit  Units\nMax open files  {soft}  524288  files\n");
-        assert_eq!(soft_limit(&table("1024")), Some(1024));
-        assert_eq!(soft_limit(&table("unlimited")), None);
-        assert_eq!(soft_limit(""), None);
     }
 }

@@ -5,22 +5,37 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use fesc_infer::SCHEME;
 use fesc_net::Identity;
 use fesc_ring::Prg;
 use zeroize::Zeroizing;
 
 use crate::exit::Refusal;
 
+/// A state directory's master seed, and whether the directory has one of another scheme.
+pub struct Master {
+    /// The seed.
+    pub seed: Zeroizing<[u8; 32]>,
+    /// It was drawn now, though there are seeds of another version of what is published: their names.
+    pub replaced: Vec<String>,
+}
+
+/// The name of the master seed of this version of what is published. Before version 3 it was `master.seed`.
+fn name_of_seed() -> String {
+    format!("master-v{SCHEME}.seed")
+}
+
 /// The master seed of a state directory; drawn on the first start.
 ///
-/// The same seed and the same weights give the same public part, so that clients keep their downloads.
-pub fn master(directory: &Path, prg: &mut Prg) -> Result<Zeroizing<[u8; 32]>> {
+/// The same seed and the same weights give the same public part, so that clients keep their downloads. A seed
+/// of another [`SCHEME`] is never used: what another build published from it may have related secrets.
+pub fn master(directory: &Path, prg: &mut Prg) -> Result<Master> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(directory).with_context(|| directory.display().to_string())?;
-    let path = directory.join("master.seed");
+    let path = directory.join(name_of_seed());
     let name = || path.display().to_string();
     match File::open(&path) {
         Ok(file) => {
@@ -31,7 +46,7 @@ pub fn master(directory: &Path, prg: &mut Prg) -> Result<Zeroizing<[u8; 32]>> {
             let wrong = || Refusal::Usage(format!("{} is no master seed: it must have 32 bytes", name()));
             let mut seed = Zeroizing::new([0; 32]);
             seed.copy_from_slice(Some(&read[..]).filter(|r| r.len() == 32).ok_or_else(wrong)?);
-            Ok(seed)
+            Ok(Master { seed, replaced: Vec::new() })
         }
         Err(e) if e.kind() == ErrorKind::NotFound => {
             let mut seed = Zeroizing::new([0; 32]);
@@ -42,10 +57,20 @@ pub fn master(directory: &Path, prg: &mut Prg) -> Result<Zeroizing<[u8; 32]>> {
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             let mut file = options.open(&path).with_context(name)?;
             file.write_all(&*seed).and_then(|()| file.sync_all()).with_context(name)?;
-            Ok(seed)
+            Ok(Master { seed, replaced: other_seeds(directory)? })
         }
         Err(e) => Err(e).with_context(name),
     }
+}
+
+/// Master seeds of other versions of what is published.
+fn other_seeds(directory: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(directory).with_context(|| directory.display().to_string())?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> =
+        names.filter(|n| n.starts_with("master") && n.ends_with(".seed") && *n != name_of_seed()).collect();
+    names.sort();
+    Ok(names)
 }
 
 /// Refuses a secret that others can read.
@@ -85,19 +110,32 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("state");
         let first = master(&state, &mut Prg::from_seed([1; 16])).unwrap();
-        assert_eq!(master(&state, &mut Prg::from_seed([2; 16])).unwrap(), first);
+        assert!(first.replaced.is_empty());
+        assert_eq!(master(&state, &mut Prg::from_seed([2; 16])).unwrap().seed, first.seed);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            let path = state.join("master.seed");
+            let path = state.join(name_of_seed());
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
             fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-            let error = master(&state, &mut Prg::from_seed([2; 16])).unwrap_err();
+            let error = master(&state, &mut Prg::from_seed([2; 16])).err().unwrap();
             assert_eq!(crate::exit::code(&error), crate::exit::SECURITY);
         }
-        fs::remove_file(state.join("master.seed")).unwrap();
-        fs::write(state.join("master.seed"), [0; 31]).unwrap();
+        fs::remove_file(state.join(name_of_seed())).unwrap();
+        fs::write(state.join(name_of_seed()), [0; 31]).unwrap();
         assert!(master(&state, &mut Prg::from_seed([2; 16])).is_err());
         assert_eq!(identity(&state).unwrap().fingerprint(), identity(&state).unwrap().fingerprint());
+    }
+    /// An old seed is neither used nor touched.
+    #[test]
+    fn a_state_directory_of_another_scheme_gets_a_new_root() {
+        let state = tempfile::tempdir().unwrap();
+        let old = state.path().join("master.seed");
+        fs::write(&old, [9; 32]).unwrap();
+        let made = master(state.path(), &mut Prg::from_seed([1; 16])).unwrap();
+        assert!(made.replaced == ["master.seed"] && *made.seed != [9; 32]);
+        assert_eq!(fs::read(&old).unwrap(), [9; 32]);
+        let again = master(state.path(), &mut Prg::from_seed([2; 16])).unwrap();
+        assert!(again.replaced.is_empty() && again.seed == made.seed);
     }
 }

@@ -7,8 +7,7 @@ use crate::report::line;
 /// What each side learns of a private run; `demo` shows the same.
 pub const CLIENT_LEARNS: &str = "the label (or the floored logits, if it asks and the server allows), and the model's outline: shapes, scales, forms";
 /// The other side.
-pub const SERVER_LEARNS: &str =
-    "the length bucket of the document, what the client asked for, when it came and from which address; nothing else";
+pub const SERVER_LEARNS: &str = "the length bucket of the document, what the client asked for, when it came, from which address and with which certificate; nothing else";
 
 /// Prints it.
 pub fn explain() -> Result<()> {
@@ -24,8 +23,10 @@ The client trusts     that the server follows the protocol (semi-honest: a serve
                       document); that the pinned fingerprint is the server's; its own machine.
 The server trusts     that clients follow the protocol (a client that does not may learn about the weights); its own
                       machine. Labels of many documents teach a client to imitate the model; logits teach it faster.
-Both trust            RLWE at N = 2048, q = 2^48 (143 bits for one secret) and N = 16384 below 2^430, LPN for silent
-                      oblivious transfer, AES, SHA-256, TLS 1.3; the random numbers of their operating systems.
+                      `--clients FILE` says who may ask, and how often a day.
+Both trust            RLWE at N = 2048, q = 2^48 (143 bits for one secret), N = 4096 up to 2^104 and N = 16384 below 2^430, with
+                      circular security; LPN for silent oblivious transfer, AES, SHA-256, TLS 1.3; the random numbers of
+                      their operating systems.
 With a dealer         (`--provider dealer`) both also trust that it colludes with neither: it sees no input, but with
                       one side's help it could read the other's.
 With --embedding public the server gives the embedding's table to everybody in the clear: smaller and faster, right where the

@@ -81,9 +81,22 @@ impl Disk {
             }
         }
         assert_eq!(mode(&place.path("state")), 0o700);
-        for path in below(&place.path("state")) {
-            let secret = ["master.seed", "server.key"].contains(&name(&path));
-            assert!(if secret { mode(&path) == 0o600 } else { name(&path) == "server.crt" }, "{path:?}");
+        let ours = ["spent-client.jsonl", "spent-client.lock"];
+        let theirs = [
+            "master-v3.seed",
+            "server.key",
+            "server.lock",
+            "sessions.jsonl",
+            "usage.jsonl",
+            "usage.lock",
+            "spent-server.jsonl",
+            "spent-server.lock",
+        ];
+        for (state, private) in [("client-state", &ours[..]), ("state", &theirs)] {
+            for path in below(&place.path(state)) {
+                let private = private.contains(&name(&path));
+                assert!(if private { mode(&path) == 0o600 } else { name(&path) == "server.crt" }, "{path:?}");
+            }
         }
         for path in below(&place.path("cache")) {
             assert!(has_ending(&path, "public"), "{path:?}");

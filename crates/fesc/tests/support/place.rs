@@ -39,7 +39,12 @@ impl Place {
     fn program(&self) -> Command {
         let [cwd, home, tmp] = CORNERS.map(|name| self.path(name));
         let mut command = program();
-        command.current_dir(cwd).env("HOME", home).env("TMPDIR", tmp).env_remove("XDG_CACHE_HOME");
+        command
+            .current_dir(cwd)
+            .env("HOME", home)
+            .env("TMPDIR", tmp)
+            .env_remove("XDG_CACHE_HOME")
+            .env_remove("XDG_STATE_HOME");
         command
     }
 
@@ -57,6 +62,7 @@ impl Place {
         if !more.contains(&"--cache") {
             program.args(["--cache", &cache]);
         }
+        program.args(["--state", &self.text("client-state")]);
         program.args(more);
         program
     }

@@ -7,8 +7,9 @@ mod setting;
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 use fesc_ckks::sets::{self, Set};
-use fesc_ckks::{Params, server::SwitchCost};
+use fesc_ckks::{Params, mask::QUERIES, server::SwitchCost};
 use rayon::ThreadPoolBuilder;
+use serde_json::Value;
 
 use super::timing::{Times, Work, in_turn};
 use crate::cli::{Chain, CkksArgs};
@@ -28,6 +29,7 @@ pub fn run(args: &CkksArgs, format: Format) -> Result<()> {
     let ops = if args.op.is_empty() { CkksOp::value_variants() } else { &args.op[..] };
     let progress = Progress::start("CKKS");
     let mut report = Report::new(format);
+    let mut promises = Vec::new();
     let measured = chains(&args.chain).into_iter().try_for_each(|(name, set)| {
         let params = set.params()?;
         let plan = CkksOp::plan(ops);
@@ -35,18 +37,22 @@ pub fn run(args: &CkksArgs, format: Format) -> Result<()> {
         let keys = plan.purposes(&params).len();
         tracing::info!("chain {name}: {keys} keys, {sent:.0} MB to send, {memory:.0} MB in memory");
         progress.say(format!("chain {name}: making {keys} keys, {memory:.0} MB"));
+        promises.push(promise(Row::new().with("chain", name), &set, &params, Row::with));
         let mut setting = Setting::new(&params, &plan)?;
         for &threads in &args.threads {
             let pool = ThreadPoolBuilder::new().num_threads(threads.into()).build()?;
             for &op in ops {
                 progress.say(format!("chain {name}: {}, threads: {threads}", op.name()));
                 let measured = pool.install(|| measure(&mut setting, op, args.seconds))?;
-                report.add(row(name, &params, op, threads, &measured))?;
+                report.add(row(name, &set, &params, op, threads, &measured))?;
             }
         }
         Ok(())
     });
     drop(progress);
+    if format == Format::Table {
+        promises.into_iter().try_for_each(|row| report.add(row))?;
+    }
     // What was measured before an error is printed all the same.
     report.finish()?;
     measured
@@ -136,11 +142,11 @@ fn rotation(setting: &mut Setting, mut transforms: TransformLoop, precision: f64
     Ok(Measured { times: whole, precision, transform: alone.divided(transforms.count()), shares: Some(shares) })
 }
 
-fn row(chain: u64, params: &Params, op: CkksOp, threads: u16, measured: &Measured) -> Row {
+fn row(chain: u64, set: &Set, params: &Params, op: CkksOp, threads: u16, measured: &Measured) -> Row {
     let (transforms, min_ms) = (op.transforms(params), measured.times.min_ms);
     let share = |part: fn(&Shares) -> f64| measured.shares.as_ref().map_or(f64::NAN, part);
     let units = min_ms / measured.transform.min_ms;
-    Row::new()
+    let row = Row::new()
         .with("n", params.degree() as u64)
         .with("levels", params.levels() as u64)
         .with("digits", SwitchCost::new(params, params.levels(), false).digits as u64)
@@ -161,5 +167,15 @@ fn row(chain: u64, params: &Params, op: CkksOp, threads: u16, measured: &Measure
         .detail("conversion_share", share(|s| s.conversion))
         .detail("inner_product_share", share(|s| s.inner_product))
         .detail("memory_share", share(|s| s.memory))
-        .detail("rest_share", share(|s| 1.0 - s.transforms - s.conversion - s.inner_product - s.memory))
+        .detail("rest_share", share(|s| 1.0 - s.transforms - s.conversion - s.inner_product - s.memory));
+    promise(row, set, params, Row::detail)
+}
+
+/// What a chain promises, whatever is measured: in the table once for each chain, in JSON in every row.
+fn promise(row: Row, set: &Set, params: &Params, add: impl Fn(Row, &'static str, Value) -> Row) -> Row {
+    let one = set.mask_distance();
+    let row = add(row, "security_bits", params.security().into());
+    let row = add(row, "mask_distance_log2", one.log2().into());
+    let row = add(row, "mask_queries", QUERIES.into());
+    add(row, "mask_distance_log2_over_queries", one.over(QUERIES).log2().into())
 }

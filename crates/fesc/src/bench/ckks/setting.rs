@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use fesc_ckks::client::{Decryptor, KeyGenerator, SecretEncryptor, SecretKey};
 use fesc_ckks::server::{EvaluationKeyPlan, EvaluationKeys, Evaluator, PublicKey};
-use fesc_ckks::{Ciphertext, Encoder, Params, Plaintext, Upload};
+use fesc_ckks::{Ciphertext, CkksError, Encoder, Params, Plaintext, Upload};
 use fesc_ring::Prg;
 use num_complex::Complex64;
 
@@ -57,15 +57,15 @@ impl Setting {
         let secret = SecretKey::generate(params, &mut prg);
         let generator = KeyGenerator::new(&secret);
         let public = generator.public_key(&mut prg)?;
-        let mut keys = EvaluationKeys::new(params, plan);
+        let mut keys = EvaluationKeys::new(params, plan, public.id());
         for key in generator.keys(plan, &mut prg) {
             keys.insert(key?)?;
         }
         let evaluator = Evaluator::new(params, keys)?;
         // As a client sends them: by its secret key, which has less noise than the public one.
         let encryptor = SecretEncryptor::new(&secret);
-        let operands =
-            [encryptor.encrypt(&plain[0], &mut prg)?.expand(), encryptor.encrypt(&plain[1], &mut prg)?.expand()];
+        let mut operand = |m: &Plaintext| Ok::<_, CkksError>(encryptor.encrypt(m, &mut prg)?.expand(public.id()));
+        let operands = [operand(&plain[0])?, operand(&plain[1])?];
         let product = evaluator.multiply_plain(&operands[0], &plain[1])?;
         let integers = vec![0; params.degree()];
         Ok(Self { encoder, secret, public, evaluator, prg, values, plain, low, operands, product, integers })
@@ -115,7 +115,7 @@ impl Setting {
             }
             Made::Plain(plain) => vec![self.encoder.decode(&plain)?],
             Made::Slots(slots) => vec![slots],
-            Made::Upload(upload) => vec![decrypted(&upload.expand())?],
+            Made::Upload(upload) => vec![decrypted(&upload.expand(self.public.id()))?],
             Made::One(c) => vec![decrypted(&c)?],
             Made::Many(all) => all.iter().map(decrypted).collect::<Result<_, _>>()?,
         };
