@@ -93,6 +93,11 @@ impl Iteration {
         Self::frame_trees(self.tree, &self.params) * self.params.log_block() as usize * BLOCK
     }
 
+    /// The next message makes no more COTs.
+    pub(crate) fn most(&self) -> usize {
+        Self::frame_trees(self.tree, &self.params) * self.params.block()
+    }
+
     /// What it costs to hand out `missing` more COTs.
     pub(crate) fn cost(&self, missing: usize) -> OtCost {
         Self::cost_from(&self.params, self.keep, self.tree, self.kept.len(), missing)

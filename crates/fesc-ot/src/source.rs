@@ -64,6 +64,13 @@ impl Source for SenderSource {
         Ok(())
     }
 
+    fn most(&self, missing: usize) -> usize {
+        match self {
+            SenderSource::Iknp(_) => iknp::batch(missing),
+            SenderSource::Silent { iteration, .. } => iteration.most(),
+        }
+    }
+
     fn cost(&self, missing: usize) -> OtCost {
         match self {
             SenderSource::Iknp(_) => iknp::cost(missing),
@@ -124,6 +131,13 @@ impl Source for ReceiverSource {
             }
         }
         Ok(())
+    }
+
+    fn most(&self, missing: usize) -> usize {
+        match self {
+            ReceiverSource::Iknp(_) => iknp::batch(missing),
+            ReceiverSource::Silent(iteration) => iteration.most(),
+        }
     }
 
     fn cost(&self, missing: usize) -> OtCost {

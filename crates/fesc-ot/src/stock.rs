@@ -9,6 +9,8 @@ use crate::{OtCost, OtError};
 pub(crate) trait Source {
     /// Appends the COTs of the next message; `missing` is what is still needed.
     fn refill(&mut self, ch: &mut Channel, missing: usize, out: &mut Vec<u128>) -> Result<(), OtError>;
+    /// No refill for `missing` appends more.
+    fn most(&self, missing: usize) -> usize;
     /// The exact cost of `missing` COTs by repeated [`refill`](Self::refill).
     fn cost(&self, missing: usize) -> OtCost;
     /// Whether to use several threads.
@@ -64,6 +66,11 @@ impl<S: Source> Stock<S> {
         let mut out = Vec::with_capacity(count);
         while out.len() < count {
             let missing = count - out.len();
+            // What is used whole goes where it is wanted, not through the buffer.
+            if self.len() == 0 && self.source.most(missing) <= missing {
+                self.source.refill(ch, missing, &mut out)?;
+                continue;
+            }
             self.ensure(ch, 1, missing)?;
             out.extend_from_slice(self.take(missing));
         }

@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use fesc_ring::Prg;
+use fesc_ring::aligned::{Aligned, HUGE_FROM};
 use fesc_ring::block::{Aes, LocalCode, transpose_128};
 use fesc_ring::cpu::Path;
 
@@ -34,8 +35,10 @@ fn main() {
         report("tree level (parents)", n, || {
             black_box(aes.expand_level(&mut x, &mut y));
         });
-        for k in [60_000u32, 115_000, 240_000, 590_000] {
-            let (code, table) = (LocalCode::with_path(9, k, path), vec![1u128; k as usize]);
+        for k in [30_200u32, 73_800, 240_000, 590_000] {
+            let code = LocalCode::with_path(9, k, path);
+            // On a huge page, as silent OT has it.
+            let table = Aligned::<u128>::zeroed((k as usize).max(HUGE_FROM / 16));
             // New rows on every call: the same rows again would find their places in the L1 cache.
             let mut row = 0;
             report(&format!("local code, k = {k}"), n, || {
