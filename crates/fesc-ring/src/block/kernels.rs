@@ -12,10 +12,14 @@ pub(super) const WORDS: usize = 2 * BATCH;
 #[repr(C, align(64))]
 pub(super) struct Batch(pub(super) [u64; WORDS]);
 
-// SAFETY: a plain array of words; its size (512 bytes) is a multiple of its alignment, so there is no padding.
+// SAFETY: a plain array of words; its size (512 bytes) is a multiple of its alignment, so there is no
+// padding.
 unsafe impl Zeroable for Batch {}
 // SAFETY: as above, and every bit pattern is a valid array of words.
 unsafe impl Pod for Batch {}
+
+/// The upper words of four blocks.
+pub(super) static UPPER: [u64; 8] = [0, !0, 0, !0, 0, !0, 0, !0];
 
 /// 0, 1, 2, ... as blocks.
 pub(super) static COUNT: Batch = {
@@ -35,11 +39,11 @@ impl Batch {
 /// Expands to the kernels of one path. `$keys` holds the round keys, `$permute(&keys, &mut [u64; WORDS])` is
 /// AES on a batch.
 ///
-/// Each kernel has a body for one full batch, so that all copies have a fixed size; a short tail is padded with zeros and
-/// goes through the same body.
+/// Each kernel has a body for one full batch, so that all copies have a fixed size; a short tail is padded
+/// with zeros and goes through the same body.
 macro_rules! kernels {
     ($(#[$feature:meta])* $keys:ty, $permute:path) => {
-        use super::kernels::{BATCH, Batch, COUNT, WORDS};
+        use super::kernels::{BATCH, Batch, COUNT, UPPER, WORDS};
 
         $(#[$feature])*
         #[inline]
@@ -67,7 +71,8 @@ macro_rules! kernels {
         fn ctr_batch(keys: &$keys, counter: u128, out: &mut [u64; WORDS]) {
             let (low, high) = (counter as u64, (counter >> 64) as u64);
             if low <= u64::MAX - BATCH as u64 {
-                // Written by vectors, as it is read: a compiler that sees the numbers writes a word at a time.
+                // Written by vectors, as it is read: a compiler that sees the numbers writes a word at a
+                // time.
                 let (first, count) = ([low, high, low, high, low, high, low, high], std::hint::black_box(&COUNT.0));
                 for (out, count) in out.as_chunks_mut::<8>().0.iter_mut().zip(count.as_chunks::<8>().0) {
                     *out = std::array::from_fn(|i| first[i].wrapping_add(count[i]));
@@ -122,7 +127,8 @@ macro_rules! kernels {
             }
         }
 
-        /// `x <- pi(pi(x) ^ i) ^ pi(x)` with `i = tweak(0), tweak(1), ...`; `next` turns one batch of tweaks into the next.
+        /// `x <- pi(pi(x) ^ i) ^ pi(x)` with `i = tweak(0), tweak(1), ...`; `next` turns one batch of tweaks
+        /// into the next.
         $(#[$feature])*
         #[inline]
         fn hash_with(keys: &$keys, words: &mut [u64], mut tweaks: Batch, mut next: impl FnMut(&mut Batch)) {
@@ -172,24 +178,25 @@ macro_rules! kernels {
         $(#[$feature])*
         #[inline]
         fn expand_batch(keys: &$keys, l: &mut [u64; WORDS], r: &mut [u64; WORDS], sum: &mut Batch) {
-            let mut s = Batch::ZERO;
-            for (s, x) in s.0.chunks_exact_mut(2).zip(l.chunks_exact(2)) {
-                s[0] = x[1];
-                s[1] = x[0] ^ x[1];
+            let (mut s, mut p) = (Batch::ZERO, Batch::ZERO);
+            // The words of a block change places, the upper one with the lower one added; by vectors, as for
+            // `ctr_batch`.
+            let upper = std::hint::black_box(&UPPER);
+            for ((s, p), x) in s.0.as_chunks_mut::<8>().0.iter_mut().zip(p.0.as_chunks_mut().0).zip(l.as_chunks::<8>().0) {
+                *s = std::array::from_fn(|i| x[i ^ 1] ^ (x[i] & upper[i]));
+                *p = *s;
             }
-            $permute(keys, &mut s.0);
-            let pairs = l.chunks_exact_mut(2).zip(r.chunks_exact_mut(2)).zip(sum.0.chunks_exact_mut(2));
-            for (((l, r), sum), p) in pairs.zip(s.0.chunks_exact(2)) {
-                let h = [p[0] ^ l[1], p[1] ^ l[0] ^ l[1]];
-                for i in 0..2 {
-                    r[i] = l[i] ^ h[i];
-                    sum[i] ^= h[i];
-                }
-                l.copy_from_slice(&h);
+            $permute(keys, &mut p.0);
+            for i in 0..WORDS {
+                let h = p.0[i] ^ s.0[i];
+                r[i] = l[i] ^ h;
+                l[i] = h;
+                sum.0[i] ^= h;
             }
         }
 
-        /// One level of the correlated GGM tree on slices of one length; returns the XOR of the left children.
+        /// One level of the correlated GGM tree on slices of one length; returns the XOR of the left
+        /// children.
         $(#[$feature])*
         pub(super) fn expand(keys: &$keys, left: &mut [u64], right: &mut [u64]) -> [u64; 2] {
             let mut sum = Batch::ZERO;
