@@ -1,13 +1,16 @@
 //! `exp(z)` for `z <= 0` by linear pieces: 0 far left, exactly 1 at 0, never above 1.
 //!
-//! The argument is a cumulative sum of `A Delta`, so the error enters once and does not compound (design 6.2). The piece next to 0 is
-//! `1 + slope z`, fitted with its constant fixed at 1. All thresholds are negative, so `x' - tau` cannot wrap on the left and the form is
-//! right down to the end of the comparison ring: with `n = l - s`, down to `-2^(l-1)`, the end of the ring itself.
+//! The argument is a cumulative sum of `A Delta`, so the error enters once and does not compound (design
+//! 6.2). The piece next to 0 is `1 + slope z`, fitted with its constant fixed at 1. All thresholds are
+//! negative, so `x' - tau` cannot wrap on the left and the form is right down to the end of the comparison
+//! ring: with `n = l - s`, down to `-2^(l-1)`, the end of the ring itself.
 //!
-//! A narrower comparison ring holds `-2^(n-1) units <= z`. At unit 1/64 the chunk sums of review E (down to -2^11) need **18** bits and the sums
-//! over a document (down to -2^15) need **22**, one more than the review says: the sign takes a bit too.
+//! A narrower comparison ring holds `-2^(n-1) units <= z`. At unit 1/64 the chunk sums of review E (down to
+//! -2^11) need **18** bits and the sums over a document (down to -2^15) need **22**, one more than the review
+//! says: the sign takes a bit too.
 //!
-//! Linear, not quadratic: at 20 input bits the coefficient of `x^2` would have `S - 40`, four, fractional bits.
+//! Linear, not quadratic: at 20 input bits the coefficient of `x^2` would have `S - 40`, four, fractional
+//! bits.
 
 use crate::error::ApproxError;
 use crate::fit::{Problem, last_true};
@@ -32,7 +35,8 @@ pub const PLAN_CHUNK: Plan = Plan { cmp_bits: 18, ..PLAN };
 /// For sums over a document, `z >= -2^15`.
 pub const PLAN_DOCUMENT: Plan = Plan { cmp_bits: 22, ..PLAN };
 
-/// As [`PLAN`] with unit 1/256: saves two thresholds at error 0.001, where the zones of chance are no longer small.
+/// As [`PLAN`] with unit 1/256: saves two thresholds at error 0.001, where the zones of chance are no longer
+/// small.
 pub const PLAN_FINE: Plan = Plan { cmp_shift: 12, cmp_bits: 36, ..PLAN };
 
 /// Error of the default, before the final truncation's ulp.
@@ -48,7 +52,8 @@ fn limit(plan: &Plan) -> Option<(f64, f64)> {
 
 /// Fits `exp` with error at most `target` for every carry, final truncation not included.
 ///
-/// Inputs may exceed 0 by one unit of the comparison (rounding noise of a sum); there the result is `1 + slope z`, above 1 by no more.
+/// Inputs may exceed 0 by one unit of the comparison (rounding noise of a sum); there the result is
+/// `1 + slope z`, above 1 by no more.
 ///
 /// # Errors
 /// If 64 knots are not enough, or the plan refuses the fit.

@@ -1,20 +1,25 @@
 //! `exp(z) ~ (1 + y + y^2/2)^(2^k)`, `y = z / 2^k`, clamped at `z = -2^k` (design 6.2, review H4).
 //!
-//! Exact at 0 and never above 1, with `k + 1` squares: for a decay that must be made token by token and multiplied up. Without the clamp
-//! the form is wrong below `-2^(k+1)` (1 at -16, 48 at -20 for `k = 3`).
+//! Exact at 0 and never above 1, with `k + 1` squares: for a decay that must be made token by token and
+//! multiplied up. Without the clamp the form is wrong below `-2^(k+1)` (1 at -16, 48 at -20 for `k = 3`).
 //!
-//! Steps. Input `Z` with `in_frac` bits; call `Fy = in_frac + k`, so that the same integer is `y` with `Fy` bits.
-//! 1. Clamp: [`ExpSquare::clamp`], a [`FixedPiecewise`] of degree 1 with one threshold and `S = in_frac`: no truncation. Gives `Z'`.
+//! Steps. Input `Z` with `in_frac` bits; call `Fy = in_frac + k`, so that the same integer is `y` with `Fy`
+//! bits.
+//! 1. Clamp: [`ExpSquare::clamp`], a [`FixedPiecewise`] of degree 1 with one threshold and `S = in_frac`: no
+//!    truncation. Gives `Z'`.
 //! 2. `M = Z' + 2^Fy`, that is `1 + y` with `Fy` bits, in `[-small, 2^Fy]`. Local.
-//! 3. `Q = M^2 + 2^(2 Fy)`, that is `2 (1 + y + y^2/2) = (1 + y)^2 + 1` with `2 Fy` bits; subtract 1; truncate by `2 Fy + 1 - frac`.
+//! 3. `Q = M^2 + 2^(2 Fy)`, that is `2 (1 + y + y^2/2) = (1 + y)^2 + 1` with `2 Fy` bits; subtract 1;
+//!    truncate by `2 Fy + 1 - frac`.
 //! 4. `k` times: `Q <- Q^2`, subtract 1, truncate by `frac`.
 //!
-//! "Subtract 1, truncate" is [`crate::trunc::round`]: floor or ceiling. So `Q = 2^frac` stays exactly there, and nothing passes it.
-//! Carries are drawn in the order of the steps: the clamp's comparison, then one per truncation.
+//! "Subtract 1, truncate" is [`crate::trunc::round`]: floor or ceiling. So `Q = 2^frac` stays exactly there,
+//! and nothing passes it. Carries are drawn in the order of the steps: the clamp's comparison, then one per
+//! truncation.
 //!
-//! Ranges: `Q < 2^(2 Fy + 1)` and `Q^2 <= 2^(2 frac)` must be below `2^(l-2)`; at `l = 48`, `k = 3` this means `in_frac <= 19`, `frac <= 22`.
-//! Error: that of the form (0.00504 at `k = 3`) plus at most `2^(k+1) - 1` output ulps: an ulp of stage `i` is multiplied
-//! by at most `2^(k-i)` by the squarings after it.
+//! Ranges: `Q < 2^(2 Fy + 1)` and `Q^2 <= 2^(2 frac)` must be below `2^(l-2)`; at `l = 48`, `k = 3` this
+//! means `in_frac <= 19`, `frac <= 22`. Error: that of the form (0.00504 at `k = 3`) plus at most
+//! `2^(k+1) - 1` output ulps: an ulp of stage `i` is multiplied by at most `2^(k-i)` by the squarings after
+//! it.
 
 use crate::error::ApproxError;
 use crate::fixed::FixedPiecewise;
@@ -32,10 +37,12 @@ pub struct ExpSquare {
 }
 
 impl ExpSquare {
-    /// The form with `2^k` as the power, `in_frac` input bits, `frac` output bits; comparisons drop `cmp_shift` bits into `cmp_bits`.
+    /// The form with `2^k` as the power, `in_frac` input bits, `frac` output bits; comparisons drop
+    /// `cmp_shift` bits into `cmp_bits`.
     ///
     /// # Errors
-    /// If a square would leave the range of the known-sign truncation, or the clamp's comparison does not fit.
+    /// If a square would leave the range of the known-sign truncation, or the clamp's comparison does not
+    /// fit.
     pub fn new(
         ring: Ring,
         k: u32,
@@ -128,7 +135,8 @@ impl ExpSquare {
         (f64::from(self.k + 1).exp2() - 1.0) * (-f64::from(self.frac)).exp2()
     }
 
-    /// Largest error of the real form against exp, by dense search on `[-2^k - 1, 0]` (beyond, exp only falls).
+    /// Largest error of the real form against exp, by dense search on `[-2^k - 1, 0]` (beyond, exp only
+    /// falls).
     pub fn form_error(&self) -> f64 {
         let span = f64::from(self.k).exp2() + 1.0;
         let points = 20_000;

@@ -1,12 +1,13 @@
 //! Fits with as few pieces as possible, the jitter of the comparison inside the objective.
 //!
-//! A threshold `tau` of the comparison ring (unit `u`) is decided by the sharing for inputs in `[(tau-1)u, tau u)`, see
-//! [`crate::fixed`]. So the piece between `tau_k` and `tau_(k+1)` is fitted on `[(tau_k - 1) u, tau_(k+1) u]`, all inputs that may
-//! reach it: the bound then holds for every carry. Pieces are independent (they need not meet), so the greedy choice, the longest
-//! piece within the error, gives the fewest. [`Problem::with_knots`] bisects the error for a given number of knots.
+//! A threshold `tau` of the comparison ring (unit `u`) is decided by the sharing for inputs in
+//! `[(tau-1)u, tau u)`, see [`crate::fixed`]. So the piece between `tau_k` and `tau_(k+1)` is fitted on
+//! `[(tau_k - 1) u, tau_(k+1) u]`, all inputs that may reach it: the bound then holds for every carry. Pieces
+//! are independent (they need not meet), so the greedy choice, the longest piece within the error, gives the
+//! fewest. [`Problem::with_knots`] bisects the error for a given number of knots.
 //!
-//! Coefficients are fitted in the order of their grids: `x^2` (the coarsest) is rounded, the linear one refitted and rounded, then
-//! the constant.
+//! Coefficients are fitted in the order of their grids: `x^2` (the coarsest) is rounded, the linear one
+//! refitted and rounded, then the constant.
 
 use crate::error::ApproxError;
 use crate::piecewise::{Piecewise, poly2};
@@ -92,8 +93,8 @@ impl Problem<'_> {
         })
     }
 
-    /// The best piece with rounded coefficients on `[a, b]`, trying both neighbours of the leading one, and its error. Gives up, with an
-    /// infinite error, as soon as the error must exceed `enough`.
+    /// The best piece with rounded coefficients on `[a, b]`, trying both neighbours of the leading one, and
+    /// its error. Gives up, with an infinite error, as soon as the error must exceed `enough`.
     pub fn rounded(&self, a: f64, b: f64, enough: f64) -> ([f64; 3], f64) {
         let best =
             |taken: &[f64; 3], powers: &[u32]| minimax(|x| (self.f)(x) - poly2(taken, x), self.weight, powers, a, b);

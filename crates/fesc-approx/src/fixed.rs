@@ -2,19 +2,23 @@
 //!
 //! Input `X` (a signed integer in `Z_2^l` with `in_frac` fractional bits), output with `out_frac`. Steps:
 //!
-//! 1. `x' = TR(X)`: truncate-reduce by `s = cmp_shift` bits, one ulp added, into `Z_2^n`, `n = cmp_bits <= l - s`. Local.
-//!    `x'` is one of the two values of [`crate::trunc`]. At `s = 0` nothing is added and `x' = X mod 2^n`.
+//! 1. `x' = TR(X)`: truncate-reduce by `s = cmp_shift` bits, one ulp added, into `Z_2^n`,
+//!    `n = cmp_bits <= l - s`. Local. `x'` is one of the two values of [`crate::trunc`]. At `s = 0` nothing
+//!    is added and `x' = X mod 2^n`.
 //! 2. `b_k = [x' >= tau_k] = 1 - msb(x' - tau_k mod 2^n)` for all thresholds at once.
-//! 3. `Y = base(X) + sum_k b_k steps_k(X)` in `Z_2^l`: the coefficient of `x^j` has scale `sum_frac - j in_frac`, so every
-//!    term has scale `S = sum_frac`. Terms may wrap; the sum of the chosen piece does not, and the steps telescope
-//!    exactly: `base + steps_1 + .. + steps_k` is piece `k` as integers.
+//! 3. `Y = base(X) + sum_k b_k steps_k(X)` in `Z_2^l`: the coefficient of `x^j` has scale
+//!    `sum_frac - j in_frac`, so every term has scale `S = sum_frac`. Terms may wrap; the sum of the chosen
+//!    piece does not, and the steps telescope exactly: `base + steps_1 + .. + steps_k` is piece `k` as
+//!    integers.
 //! 4. Known-sign truncation of `Y` by `S - out_frac` bits, one ulp added ([`crate::trunc::trunc`]).
 //!
-//! The constant of `base` is one less than the rounded coefficient: with the truncation's ulp this makes step 4 the
-//! floor or the ceiling of the exact quotient, so a tail that is exactly `0`, `1` or `x` is returned exactly.
+//! The constant of `base` is one less than the rounded coefficient: with the truncation's ulp this makes step
+//! 4 the floor or the ceiling of the exact quotient, so a tail that is exactly `0`, `1` or `x` is returned
+//! exactly.
 //!
-//! Threshold `tau_k` is reached surely for `X >= tau_k 2^s - 1` and surely not for `X < (tau_k - 1) 2^s`; between, the
-//! sharing decides. A fit must hold for *both* pieces there. A knot at real `t` becomes the `tau` whose zone is centred on it.
+//! Threshold `tau_k` is reached surely for `X >= tau_k 2^s - 1` and surely not for `X < (tau_k - 1) 2^s`;
+//! between, the sharing decides. A fit must hold for *both* pieces there. A knot at real `t` becomes the
+//! `tau` whose zone is centred on it.
 
 use crate::error::ApproxError;
 use crate::piecewise::{Piecewise, poly2};
@@ -36,7 +40,8 @@ pub struct FixedPiecewise {
     base: [u64; 3],
     steps: Vec<[u64; 3]>,
     degree: usize,
-    /// All pieces as integers, before the exactness offset; `pieces[0]` and the differences give `base` and `steps`.
+    /// All pieces as integers, before the exactness offset; `pieces[0]` and the differences give `base` and
+    /// `steps`.
     pieces: Vec<[i64; 3]>,
     range: (i64, i64),
 }
@@ -44,11 +49,12 @@ pub struct FixedPiecewise {
 impl FixedPiecewise {
     /// Rounds a piecewise polynomial to the grids of the protocol and checks every range.
     ///
-    /// Coefficients are rounded from `x^2` down; what rounding takes from one is put back, as well as it can be, into the
-    /// lower ones over the inputs that may reach the piece.
+    /// Coefficients are rounded from `x^2` down; what rounding takes from one is put back, as well as it can
+    /// be, into the lower ones over the inputs that may reach the piece.
     ///
     /// # Errors
-    /// Refuses shapes, widths, thresholds, scales and ranges for which the protocol would be wrong on some input.
+    /// Refuses shapes, widths, thresholds, scales and ranges for which the protocol would be wrong on some
+    /// input.
     pub fn new(
         form: &Piecewise,
         ring: Ring,
@@ -71,7 +77,8 @@ impl FixedPiecewise {
         Self::from_integers(plan, &taus, pieces, limit)
     }
 
-    /// The form with these thresholds (signed, ascending) and integer pieces: what a table holds. Same checks as [`Self::new`].
+    /// The form with these thresholds (signed, ascending) and integer pieces: what a table holds. Same checks
+    /// as [`Self::new`].
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -173,7 +180,8 @@ impl FixedPiecewise {
         reach(&self.thresholds_int(), self.range, self.cmp_shift, k)
     }
 
-    /// The rounded pieces as a real function: thresholds at the centre of their zones, no jitter, no truncation.
+    /// The rounded pieces as a real function: thresholds at the centre of their zones, no jitter, no
+    /// truncation.
     pub fn eval_f64(&self, x: f64) -> f64 {
         let unit = (f64::from(self.cmp_shift) - f64::from(self.in_frac)).exp2();
         let half = if self.cmp_shift == 0 { 0.0 } else { 0.5 };
@@ -187,7 +195,8 @@ impl FixedPiecewise {
     }
 
     /// The protocol's result for given carries: `j` for the truncate-reduce, `c` for the final truncation
-    /// (`true`: the larger of the two values). Also right outside the input range, up to the truncation's own range.
+    /// (`true`: the larger of the two values). Also right outside the input range, up to the truncation's own
+    /// range.
     pub fn eval_jitter(&self, x: u64, j: bool, c: bool) -> u64 {
         trunc(self.ring, self.sum(x, j), self.trunc_bits(), c)
     }

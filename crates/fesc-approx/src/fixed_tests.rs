@@ -120,7 +120,8 @@ fn shares_give_what_the_twin_says() {
     assert!((bias / trials as f64).abs() < 0.012, "{}", bias / trials as f64);
 }
 
-/// What rounding takes from the square goes into the line: an error of at most rest (b - a)^2 / 8, not rest b^2.
+/// What rounding takes from the square goes into the line: an error of at most rest (b - a)^2 / 8, not rest
+/// b^2.
 #[test]
 fn coarse_squares_are_made_good() {
     let form = Piecewise { knots: vec![6.0, 8.0], pieces: vec![[0.0; 3], [1.0, 0.5, 0.0307], [0.0, 1.0, 0.0]] };

@@ -1,18 +1,20 @@
-//! Approximations of SiLU, softplus, exp and rsqrt for two-party computation: fits, fixed-point forms, plaintext twins.
+//! Approximations of SiLU, softplus, exp and rsqrt for two-party computation: fits, fixed-point forms,
+//! plaintext twins.
 //!
-//! Pure mathematics: no I/O and no protocol. Every form comes in three guises that agree within a stated bound:
-//! a real function (`f64`), the integers that the protocol uses, and a twin that computes from them exactly what
-//! the two parties compute together, for every value of the truncation carries.
+//! Pure mathematics: no I/O and no protocol. Every form comes in three guises that agree within a stated
+//! bound: a real function (`f64`), the integers that the protocol uses, and a twin that computes from them
+//! exactly what the two parties compute together, for every value of the truncation carries.
 //!
 //! Where to look:
-//! - what the protocol computes, step by step: [`fixed`] (all piecewise forms), [`exp_square`], [`rsqrt`], [`paper`]; what a truncation of shares
-//!   can give: [`mod@trunc`];
-//! - the default forms: [`silu::preset`], [`softplus::preset`], [`exp::preset`], [`exp_square::ExpSquare::preset`], [`rsqrt::Rsqrt::preset`];
+//! - what the protocol computes, step by step: [`fixed`] (all piecewise forms), [`exp_square`], [`rsqrt`],
+//!   [`paper`]; what a truncation of shares can give: [`mod@trunc`];
+//! - the default forms: [`silu::preset`], [`softplus::preset`], [`exp::preset`],
+//!   [`exp_square::ExpSquare::preset`], [`rsqrt::Rsqrt::preset`];
 //! - the mathematics of the fits: [`remez`], [`fit`]; measured errors: [`scan`], [`report`](mod@report);
 //! - the numbers both parties must agree on: [`transcript`].
 //!
-//! Not guaranteed: anything for inputs outside a form's stated range. There a comparison or a truncation wraps, and the result is arbitrary.
-//! Calibration must keep tensors inside.
+//! Not guaranteed: anything for inputs outside a form's stated range. There a comparison or a truncation
+//! wraps, and the result is arbitrary. Calibration must keep tensors inside.
 #![forbid(unsafe_code)]
 
 pub mod error;

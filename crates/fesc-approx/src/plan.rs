@@ -58,8 +58,8 @@ impl Plan {
 pub struct Fit {
     /// The real form; knots are the centres of the zones that the comparison leaves to chance.
     pub form: Piecewise,
-    /// The error that the fit was held to under its own weight, jitter of the comparison included, final truncation not: the
-    /// largest one or a bound close above it (for softplus and exp the target).
+    /// The error that the fit was held to under its own weight, jitter of the comparison included, final
+    /// truncation not: the largest one or a bound close above it (for softplus and exp the target).
     pub error: f64,
     /// The integer form.
     pub fixed: FixedPiecewise,

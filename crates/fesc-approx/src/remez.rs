@@ -1,10 +1,12 @@
 //! Weighted minimax approximation by the Remez exchange, in `f64`, over any set of powers.
 //!
-//! Finds `c` that minimises `max_x w(x) |f(x) - sum_j c_j x^(p_j)|` on `[a, b]`. The best `c` is known by its error taking its
-//! largest size with alternating signs at one point more than there are powers (Chebyshev): [`Minimax::reference`].
-//! Each round solves for an equal, alternating error on the reference, then moves the reference to the extrema.
+//! Finds `c` that minimises `max_x w(x) |f(x) - sum_j c_j x^(p_j)|` on `[a, b]`. The best `c` is known by its
+//! error taking its largest size with alternating signs at one point more than there are powers (Chebyshev):
+//! [`Minimax::reference`]. Each round solves for an equal, alternating error on the reference, then moves the
+//! reference to the extrema.
 //!
-//! Good for the degrees of this project (up to about 10); powers are scaled to the interval, no orthogonal basis is used.
+//! Good for the degrees of this project (up to about 10); powers are scaled to the interval, no orthogonal
+//! basis is used.
 
 /// Smooth functions are sampled at this many points to find the extrema, which are then refined.
 const SAMPLES: usize = 48;

@@ -1,7 +1,7 @@
 //! One table of all forms with their measured errors, for the program to print.
 //!
-//! Ours are measured on the integer twin, both comparison carries and both truncation carries included; the paper's on the real form, as the
-//! paper does. All figures are computed when asked for, none is stored.
+//! Ours are measured on the integer twin, both comparison carries and both truncation carries included; the
+//! paper's on the real form, as the paper does. All figures are computed when asked for, none is stored.
 
 use crate::error::ApproxError;
 use crate::exp_square::ExpSquare;

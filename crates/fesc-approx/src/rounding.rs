@@ -1,7 +1,8 @@
 //! From a real piecewise form to the integers of a plan.
 //!
-//! Coefficients are rounded from `x^2` down; what rounding takes from one is put back, as well as it can be, into the lower ones over the
-//! inputs that may reach the piece. A coefficient that already lies on its grid is taken as it is.
+//! Coefficients are rounded from `x^2` down; what rounding takes from one is put back, as well as it can be,
+//! into the lower ones over the inputs that may reach the piece. A coefficient that already lies on its grid
+//! is taken as it is.
 
 use crate::error::ApproxError;
 use crate::fixed::{grid, promised_range, reach};
@@ -58,8 +59,8 @@ fn thresholds(form: &Piecewise, in_frac: u32, shift: u32, bits: u32) -> Result<V
     Ok(taus)
 }
 
-/// Rounds one piece, from the highest power down, each time handing the remainder to the lower powers in the way that is
-/// best on the interval: `x^2 ~ (a + b) x - (a^2 + 6ab + b^2)/8`, `x ~ (a + b)/2`.
+/// Rounds one piece, from the highest power down, each time handing the remainder to the lower powers in the
+/// way that is best on the interval: `x^2 ~ (a + b) x - (a^2 + 6ab + b^2)/8`, `x ~ (a + b)/2`.
 fn quantise(
     piece: &[f64; 3],
     k: usize,

@@ -1,21 +1,25 @@
 //! `1/sqrt(v)` for the norms: a linear start per bucket, then Newton (design 6.2, review H1).
 //!
-//! `v` lies in `[v_min, v_min 2^octaves]`, cut into buckets of ratio 2 (or `2^(1/2)` with two buckets per octave). Steps, all fixed-point:
-//! 1. `Y` = [`Rsqrt::start`] at `V`: a [`FixedPiecewise`] of degree 1, input `v_frac`, output `y_frac` bits. One carry for its comparison,
-//!    one for its truncation.
-//! 2. `steps` times, each "truncate" being "subtract 1, known-sign truncation" ([`crate::trunc::round`]) with one carry:
+//! `v` lies in `[v_min, v_min 2^octaves]`, cut into buckets of ratio 2 (or `2^(1/2)` with two buckets per
+//! octave). Steps, all fixed-point:
+//! 1. `Y` = [`Rsqrt::start`] at `V`: a [`FixedPiecewise`] of degree 1, input `v_frac`, output `y_frac` bits.
+//!    One carry for its comparison, one for its truncation.
+//! 2. `steps` times, each "truncate" being "subtract 1, known-sign truncation" ([`crate::trunc::round`]) with
+//!    one carry:
 //!    - `T = V Y` (about `sqrt v`), truncate by `v_frac + y_frac - t_frac`;
 //!    - `W = T Y` (about 1), truncate by `t_frac + y_frac - w_frac`;
-//!    - `Y = Y (3 2^w_frac - W)`, truncate by `w_frac + 1`: the halving of `y (1.5 - 0.5 v y^2)` costs nothing.
+//!    - `Y = Y (3 2^w_frac - W)`, truncate by `w_frac + 1`: the halving of `y (1.5 - 0.5 v y^2)` costs
+//!      nothing.
 //!
-//! Scales are chosen so that the largest `Y` has 22 bits and the smallest, `2^(octaves/2)` below, still has 14 at 16 octaves (an ulp is
-//! 6e-5), and no product passes `2^(l-2)`. Below `v_min` the result saturates under
-//! `1.5^(steps + 1) / sqrt(v_min)`, and nothing overflows down to `v = 0`; more steps than the ring has room for (four at `l = 48`) are
-//! refused.
+//! Scales are chosen so that the largest `Y` has 22 bits and the smallest, `2^(octaves/2)` below, still has
+//! 14 at 16 octaves (an ulp is 6e-5), and no product passes `2^(l-2)`. Below `v_min` the result saturates
+//! under `1.5^(steps + 1) / sqrt(v_min)`, and nothing overflows down to `v = 0`; more steps than the ring has
+//! room for (four at `l = 48`) are refused.
 //!
-//! Errors, relative. Linear start of ratio 2: 2.3 %, 7.7e-4 after one step, 1e-6 after two, so two steps and 15 thresholds. Ratio `2^(1/2)`: 0.6 %,
-//! 5e-5 after one step, so one step and 31 thresholds: three rounds of products fewer, a better bargain where rounds are dear.
-//! A quadratic start would need the coefficient of `v^2` at `S - 2 v_frac` bits; over 16 octaves it spans 2^40, which `l = 48` cannot hold.
+//! Errors, relative. Linear start of ratio 2: 2.3 %, 7.7e-4 after one step, 1e-6 after two, so two steps and
+//! 15 thresholds. Ratio `2^(1/2)`: 0.6 %, 5e-5 after one step, so one step and 31 thresholds: three rounds of
+//! products fewer, a better bargain where rounds are dear. A quadratic start would need the coefficient of
+//! `v^2` at `S - 2 v_frac` bits; over 16 octaves it spans 2^40, which `l = 48` cannot hold.
 
 use crate::error::ApproxError;
 use crate::fit::Problem;
@@ -46,10 +50,12 @@ pub struct Rsqrt {
 }
 
 impl Rsqrt {
-    /// Buckets from `v_min` up over `octaves` octaves, `per_octave` buckets each, `steps` Newton steps, `v_frac` fractional bits of `v`.
+    /// Buckets from `v_min` up over `octaves` octaves, `per_octave` buckets each, `steps` Newton steps,
+    /// `v_frac` fractional bits of `v`.
     ///
     /// # Errors
-    /// If `v_min` has fewer than 6 bits at that scale (no room for the comparison), if a product would overflow, or for a silly shape.
+    /// If `v_min` has fewer than 6 bits at that scale (no room for the comparison), if a product would
+    /// overflow, or for a silly shape.
     pub fn new(
         ring: Ring,
         v_min: f64,
@@ -87,8 +93,9 @@ impl Rsqrt {
         let (y_frac, t_frac) = (y_frac as u32, t_frac as u32);
         let limit = ring.bits().saturating_sub(2);
         let half = f64::from(octaves) / 2.0;
-        // Largest magnitudes with the start 3 % high. Below v_min the start is at most 1.5 / sqrt(v_min) (the line's value at 0), and
-        // at v = 0 every step multiplies it by 1.5: that is the Y that enters the last step.
+        // Largest magnitudes with the start 3 % high. Below v_min the start is at most 1.5 / sqrt(v_min) (the
+        // line's value at 0), and at v = 0 every step multiplies it by 1.5: that is the Y that enters the
+        // last step.
         let saturated = Y_BITS + f64::from(steps.max(1)) * 1.5f64.log2();
         let sqrt_max = log_v / 2.0 + half + 0.05;
         let sizes = [

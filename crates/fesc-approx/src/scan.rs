@@ -1,11 +1,12 @@
 //! The error of a fixed-point form against the true function, searched over its inputs.
 //!
-//! Two figures. [`FixedPiecewise::error_bound`] is a bound: the real error of every piece on a grid over every input that may reach it,
-//! plus what a twice differentiable function can do between grid points (`h^2/8 max |f'' - p''|`), plus one output ulp for the final
-//! truncation. [`FixedPiecewise::scan`] is what was seen: the integer twin for all four carries on a grid.
+//! Two figures. [`FixedPiecewise::error_bound`] is a bound: the real error of every piece on a grid over
+//! every input that may reach it, plus what a twice differentiable function can do between grid points
+//! (`h^2/8 max |f'' - p''|`), plus one output ulp for the final truncation. [`FixedPiecewise::scan`] is what
+//! was seen: the integer twin for all four carries on a grid.
 //!
-//! Both search inside `core`; the bound also looks at the ends of the input range. The caller vouches that beyond `core` only the tail pieces
-//! act and that their error is monotone there.
+//! Both search inside `core`; the bound also looks at the ends of the input range. The caller vouches that
+//! beyond `core` only the tail pieces act and that their error is monotone there.
 
 use crate::fixed::FixedPiecewise;
 
@@ -36,7 +37,8 @@ impl Errors {
 }
 
 impl FixedPiecewise {
-    /// An upper bound of `|protocol - f|` over the input range, all carries included; `curvature >= max |f''|` on `core`.
+    /// An upper bound of `|protocol - f|` over the input range, all carries included;
+    /// `curvature >= max |f''|` on `core`.
     pub fn error_bound(&self, f: impl Fn(f64) -> f64, curvature: f64, core: (f64, f64)) -> f64 {
         let ulp = (-f64::from(self.in_frac())).exp2();
         let step = ((self.cmp_shift() as f64).exp2() / 8.0).max(1.0);
@@ -58,7 +60,8 @@ impl FixedPiecewise {
         worst + (-f64::from(self.out_frac())).exp2()
     }
 
-    /// The largest errors of the integer twin over all four carries at `points + 1` inputs evenly spread over `core`.
+    /// The largest errors of the integer twin over all four carries at `points + 1` inputs evenly spread over
+    /// `core`.
     pub fn scan(&self, f: impl Fn(f64) -> f64, core: (f64, f64), points: usize) -> Errors {
         let one = f64::from(self.in_frac()).exp2();
         let (lo, hi) = self.input_range_int();

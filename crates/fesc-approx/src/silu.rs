@@ -1,11 +1,13 @@
 //! SiLU by linear pieces, exactly 0 and exactly `x` in the tails (design 6.2).
 //!
-//! At 16 fractional bits, `n = 13`, `s = 11` the comparison has unit 1/32 and the inputs `|x| < 122`. The outer left knot is the tight
-//! one: below it the result is 0, so the knot may not lie right of the `x` where `silu(x) = -error`.
+//! At 16 fractional bits, `n = 13`, `s = 11` the comparison has unit 1/32 and the inputs `|x| < 122`. The
+//! outer left knot is the tight one: below it the result is 0, so the knot may not lie right of the `x` where
+//! `silu(x) = -error`.
 //!
-//! The form has a ring of its own, `Z_2^34`: `|x| < 122` at the sum's 25 bits is below `2^32`, where the known-sign truncation
-//! is right. Opening, selection and their correlations shrink with it, and a value of `Z_2^48` with up to 14 bits to drop gets there by
-//! a local truncate-reduce. Slopes are multiples of 1/512. The fit knows that, so it costs little:
+//! The form has a ring of its own, `Z_2^34`: `|x| < 122` at the sum's 25 bits is below `2^32`, where the
+//! known-sign truncation is right. Opening, selection and their correlations shrink with it, and a value of
+//! `Z_2^48` with up to 14 bits to drop gets there by a local truncate-reduce. Slopes are multiples of 1/512.
+//! The fit knows that, so it costs little:
 //!
 //! | sum, ring | five thresholds | ten |
 //! |---|---|---|
@@ -40,7 +42,8 @@ pub const PLAN_NARROW: Plan = Plan { cmp_shift: 12, cmp_bits: 12, ..PLAN };
 /// If no fit within 0.3 exists, or the plan refuses it.
 pub fn fit(plan: &Plan, knots: usize) -> Result<Fit, ApproxError> {
     let unit = plan.unit();
-    // silu falls from 0 to its minimum near -1.278 and x - silu(x) = -silu(-x): both tails are monotone beyond 1.3.
+    // silu falls from 0 to its minimum near -1.278 and x - silu(x) = -silu(-x): both tails are monotone
+    // beyond 1.3.
     let (near, far) = ((1.3 / unit).ceil() as i64, (40.0 / unit).ceil() as i64);
     let tail = |target: f64| last_true(-far, -near, |t| -exact(t as f64 * unit) <= target).unwrap_or(-far);
     let problem = Problem {

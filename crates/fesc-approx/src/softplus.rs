@@ -1,14 +1,16 @@
-//! Softplus by quadratic pieces with small *relative* error: Delta multiplies everything, so a relative error `e` of Delta is an
-//! error `e |cs|` of the decay's logarithm (design 6.2, review H3).
+//! Softplus by quadratic pieces with small *relative* error: Delta multiplies everything, so a relative error
+//! `e` of Delta is an error `e |cs|` of the decay's logarithm (design 6.2, review H3).
 //!
-//! Objective, for every carry: relative error at most `target` from -9 on, the final truncation's ulp included (it is 0.2 % of the output at -9);
-//! absolute error at most 2^-20 and an ulp left of it. Left of the last piece the result is exactly one output ulp (never 0: Delta stays
-//! positive), on the right exactly `x`.
+//! Objective, for every carry: relative error at most `target` from -9 on, the final truncation's ulp
+//! included (it is 0.2 % of the output at -9); absolute error at most 2^-20 and an ulp left of it. Left of
+//! the last piece the result is exactly one output ulp (never 0: Delta stays positive), on the right exactly
+//! `x`.
 //!
-//! Scales. The coefficient of `x^2` has only `S - 2 in_frac` fractional bits. Near -9 it is about 1e-4, and what its rounding costs is
-//! `rest w^2/8` on a piece of width `w`. `S` is at most 40 when outputs may reach 50 (`|Y| < 2^46`), so 12 input bits leave 16 bits there, 14
-//! would leave 12 and lose it. An input ulp of 2^-12 moves softplus by at most a relative 2.4e-4, unbiased, so 12 bits are enough.
-//! The fit chooses the knots so that the rounded coefficient fits its piece.
+//! Scales. The coefficient of `x^2` has only `S - 2 in_frac` fractional bits. Near -9 it is about 1e-4, and
+//! what its rounding costs is `rest w^2/8` on a piece of width `w`. `S` is at most 40 when outputs may reach
+//! 50 (`|Y| < 2^46`), so 12 input bits leave 16 bits there, 14 would leave 12 and lose it. An input ulp of
+//! 2^-12 moves softplus by at most a relative 2.4e-4, unbiased, so 12 bits are enough. The fit chooses the
+//! knots so that the rounded coefficient fits its piece.
 
 use crate::error::ApproxError;
 use crate::fit::{Problem, last_true};
@@ -43,7 +45,8 @@ pub const PLAN: Plan = Plan { ring: RING48, in_frac: 12, out_frac: 22, sum_frac:
 pub fn fit(plan: &Plan, target: f64) -> Result<Fit, ApproxError> {
     let unit = plan.unit();
     let ulp = (-f64::from(plan.out_frac)).exp2();
-    // What may be missed besides the final truncation; from a little left of LEAST on, since the fit samples its weight.
+    // What may be missed besides the final truncation; from a little left of LEAST on, since the fit samples
+    // its weight.
     let room = |x: f64| if x < LEAST - 0.0625 { (TAIL / target).max(exact(x)) } else { exact(x) - ulp / target };
     if room(LEAST - 0.0625) <= 0.0 {
         return Err(ApproxError::Parameter {

@@ -1,8 +1,9 @@
 //! The default forms as integers.
 //!
-//! Both parties must use the same numbers, and a fit goes through the platform's `exp` and `ln`, whose last bit may differ between machines. So
-//! the defaults are stored, not fitted. A test fits them again and compares; forms fitted at run time (another plan, the rsqrt of a
-//! calibrated range) must be compared between the parties: [`crate::transcript`].
+//! Both parties must use the same numbers, and a fit goes through the platform's `exp` and `ln`, whose last
+//! bit may differ between machines. So the defaults are stored, not fitted. A test fits them again and
+//! compares; forms fitted at run time (another plan, the rsqrt of a calibrated range) must be compared
+//! between the parties: [`crate::transcript`].
 
 use crate::error::ApproxError;
 use crate::fixed::FixedPiecewise;
@@ -129,7 +130,8 @@ mod tests {
         for (stored, fitted) in &pairs {
             assert_eq!(stored.thresholds(), fitted.thresholds());
             assert_eq!(stored.input_range_int(), fitted.input_range_int());
-            // The square's grid is coarse, and so is SiLU's slope: equal. A finer line may move in its last few units.
+            // The square's grid is coarse, and so is SiLU's slope: equal. A finer line may move in its last
+            // few units.
             let (slope, constant) = if stored.ring() == silu::PLAN.ring { (0, 8) } else { (4, 1 << 20) };
             for (a, b) in stored.pieces_int().iter().zip(fitted.pieces_int()) {
                 assert_eq!(a[2], b[2]);

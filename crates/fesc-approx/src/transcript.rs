@@ -1,8 +1,8 @@
 //! Public parameters as numbers, for the parties to compare.
 //!
-//! Every integer form can list all numbers that its protocol depends on, in a fixed order that starts with a tag and the counts. Two parties
-//! that hash the same words run the same protocol; a session should refuse to start otherwise (fits made at run time may
-//! differ in the last bit between machines).
+//! Every integer form can list all numbers that its protocol depends on, in a fixed order that starts with a
+//! tag and the counts. Two parties that hash the same words run the same protocol; a session should refuse to
+//! start otherwise (fits made at run time may differ in the last bit between machines).
 
 use crate::exp_square::ExpSquare;
 use crate::fixed::FixedPiecewise;

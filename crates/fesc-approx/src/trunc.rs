@@ -1,19 +1,21 @@
 //! The two possible results of a truncation of shares.
 //!
-//! Both truncations of design 4 add one ulp (`2^t`) to the shared value, shift each share by `t` bits and lose the
-//! carry of the low parts. With `low = y mod 2^t`, the carry is possible iff `low < 2^t - 1`, and its absence is always
-//! possible. So the result is one of
+//! Both truncations of design 4 add one ulp (`2^t`) to the shared value, shift each share by `t` bits and
+//! lose the carry of the low parts. With `low = y mod 2^t`, the carry is possible iff `low < 2^t - 1`, and
+//! its absence is always possible. So the result is one of
 //!
 //! - `(y + 1) >> t` (the carry was lost),
 //! - `(y >> t) + 1` (there was none), with probability `(low + 1) / 2^t` over the sharing.
 //!
-//! They coincide for `low = 2^t - 1`. Hence **`y = m 2^t - 1` always gives exactly `m`**: subtracting one from the fine
-//! value (a public constant, free) turns the truncation into an exact stochastic rounding: the floor or the ceiling of
-//! the true quotient, unbiased, and exact wherever the quotient is an integer. All forms of this crate do so.
+//! They coincide for `low = 2^t - 1`. Hence **`y = m 2^t - 1` always gives exactly `m`**: subtracting one
+//! from the fine value (a public constant, free) turns the truncation into an exact stochastic rounding: the
+//! floor or the ceiling of the true quotient, unbiased, and exact wherever the quotient is an integer. All
+//! forms of this crate do so.
 
 use fesc_ring::Ring;
 
-/// The result of truncating `y` by `t` bits for the given carry; `high` takes the larger of the two. Identity at `t = 0`.
+/// The result of truncating `y` by `t` bits for the given carry; `high` takes the larger of the two. Identity
+/// at `t = 0`.
 ///
 /// Mirrors the protocol for `|y| < 2^(l-2) - 2^t`; outside the protocol itself is wrong.
 pub fn trunc(ring: Ring, y: u64, t: u32, high: bool) -> u64 {

@@ -1,7 +1,7 @@
 //! Ciphertexts. The phase is `c0 + c1 s`, or `c0 + c1 s + c2 s^2` before relinearisation.
 //!
-//! Neither type can be written to the wire: what a server computed depends on its own secrets. The only way out is
-//! [`Ciphertext::mask`](crate::Ciphertext::mask), which adds a fresh encryption of zero and a mask.
+//! Neither type can be written to the wire: what a server computed depends on its own secrets. The only way
+//! out is [`Ciphertext::mask`](crate::Ciphertext::mask), which adds a fresh encryption of zero and a mask.
 //!
 //! ```compile_fail,E0599
 //! # use fesc_ckks::Ciphertext;
@@ -28,8 +28,8 @@ pub struct Ciphertext {
     pub(crate) c1: Poly,
 }
 
-/// A product that has not been relinearised. A type of its own, so that it cannot be taken for a ciphertext; sums of
-/// these are allowed, and one relinearisation serves the whole sum.
+/// A product that has not been relinearised. A type of its own, so that it cannot be taken for a ciphertext;
+/// sums of these are allowed, and one relinearisation serves the whole sum.
 #[derive(Clone)]
 pub struct Tensor {
     pub(crate) params: Params,

@@ -1,7 +1,7 @@
 //! What a client has: the secret key, and what is done with it.
 //!
-//! Everything fresh that goes up is seeded: the uniform half is 16 bytes ([`Upload`](crate::Upload), [`SeededKey`](crate::server::SeededKey),
-//! [`PublicKey`](crate::server::PublicKey)).
+//! Everything fresh that goes up is seeded: the uniform half is 16 bytes ([`Upload`](crate::Upload),
+//! [`SeededKey`](crate::server::SeededKey), [`PublicKey`](crate::server::PublicKey)).
 //!
 //! The secret key cannot be copied, printed or written:
 //!

@@ -1,13 +1,14 @@
 //! Numbers to plaintexts and back: slots (the canonical embedding) and coefficients.
 //!
-//! With `n = N/2` slots and `zeta = exp(i pi / N)`, slot `j` of the polynomial `m` at scale `S` is `m(zeta^(5^j)) / S` (CKKS 2017, section 3;
-//! HEAAN's order, so that `X -> X^5` rotates by one slot to the left). Because `zeta^(n 5^j) = i`, the `N` real coefficients are `n`
-//! complex numbers `c_k + i c_(k+n)`, and a transform of `n` points does it all. Encoding rounds each coefficient to the nearest
-//! integer (ties to even): an error of at most `sqrt(N/12) / S` in a slot on average, besides that of `f64` itself
+//! With `n = N/2` slots and `zeta = exp(i pi / N)`, slot `j` of the polynomial `m` at scale `S` is
+//! `m(zeta^(5^j)) / S` (CKKS 2017, section 3; HEAAN's order, so that `X -> X^5` rotates by one slot to the
+//! left). Because `zeta^(n 5^j) = i`, the `N` real coefficients are `n` complex numbers `c_k + i c_(k+n)`,
+//! and a transform of `n` points does it all. Encoding rounds each coefficient to the nearest integer (ties
+//! to even): an error of at most `sqrt(N/12) / S` in a slot on average, besides that of `f64` itself
 //! (relative `2^-53` times about `log2 N`, of the largest slot).
 //!
-//! Coefficient encoding takes integers as they are; that is what the share boundary uses. Values that do not fit below the modulus are
-//! refused with the numbers.
+//! Coefficient encoding takes integers as they are; that is what the share boundary uses. Values that do not
+//! fit below the modulus are refused with the numbers.
 //!
 //! Cost: one transform of `n` complex points, then one number-theoretic transform per limb.
 
@@ -90,7 +91,8 @@ impl Encoder {
         encoded
     }
 
-    /// Over `q_0 .. q_level` and then the first `specials` special primes: for plaintexts that meet undivided key switches.
+    /// Over `q_0 .. q_level` and then the first `specials` special primes: for plaintexts that meet undivided
+    /// key switches.
     pub(crate) fn encode_poly(&self, values: &[Complex64], level: usize, scale: f64, specials: usize) -> Result<Poly> {
         self.params.check_scale(level, scale)?;
         let embedded = self.embed(values, scale)?;
@@ -115,7 +117,8 @@ impl Encoder {
     /// The integer coefficients of an encoding, before any prime is involved.
     ///
     /// # Errors
-    /// As [`Encoder::encode`]; coefficients must be below `2^62` in magnitude, and `out` must have `N` elements.
+    /// As [`Encoder::encode`]; coefficients must be below `2^62` in magnitude, and `out` must have `N`
+    /// elements.
     pub fn encode_slots_to_integers(&self, values: &[Complex64], scale: f64, out: &mut [i64]) -> Result<()> {
         if out.len() != self.params.degree() {
             return Err(CkksError::TooMany { what: "coefficients", got: out.len(), max: self.params.degree() });
@@ -156,11 +159,12 @@ impl Encoder {
         Plaintext::new(&self.params, level, scale, poly)
     }
 
-    /// All slots of a plaintext, as well as `f64` holds them: a slot's error is about `2^-50` of the largest one, so a *share*, which is
-    /// `2^70` times its message, has its own way.
+    /// All slots of a plaintext, as well as `f64` holds them: a slot's error is about `2^-50` of the largest
+    /// one, so a *share*, which is `2^70` times its message, has its own way.
     ///
     /// # Errors
-    /// [`CkksError::ParamsMismatch`] for a plaintext of another set, [`CkksError::NoMessage`] if a number is too large for `f64`.
+    /// [`CkksError::ParamsMismatch`] for a plaintext of another set, [`CkksError::NoMessage`] if a number is
+    /// too large for `f64`.
     pub fn decode(&self, message: &Plaintext) -> Result<Vec<Complex64>> {
         self.params.check_same(&message.params)?;
         let n = self.params.slots();
@@ -178,7 +182,8 @@ impl Encoder {
     /// All coefficients of a plaintext as centred integers.
     ///
     /// # Errors
-    /// [`CkksError::Integer`] if one does not fit 128 bits, [`CkksError::ParamsMismatch`] for a plaintext of another set.
+    /// [`CkksError::Integer`] if one does not fit 128 bits, [`CkksError::ParamsMismatch`] for a plaintext of
+    /// another set.
     pub fn decode_coefficients(&self, message: &Plaintext) -> Result<Vec<i128>> {
         self.params.check_same(&message.params)?;
         message.coefficients()

@@ -1,9 +1,10 @@
 //! What a server does with ciphertexts. It has evaluation keys and nothing that leads to a secret key.
 //!
-//! Every operation gives a new ciphertext in memory of the set's pool; those with `_assign` change their first operand. Level and scale are carried and checked:
-//! operands of two clients ([`KeyId`]), at two levels, or with scales that differ by more than `2^-40` of
-//! themselves, are an error with the numbers. Nothing is
-//! adjusted silently; [`Evaluator::drop_to_level`], [`Evaluator::rescale`] and a product by a constant at a chosen scale are the means.
+//! Every operation gives a new ciphertext in memory of the set's pool; those with `_assign` change their
+//! first operand. Level and scale are carried and checked: operands of two clients ([`KeyId`]), at two
+//! levels, or with scales that differ by more than `2^-40` of themselves, are an error with the numbers.
+//! Nothing is adjusted silently; [`Evaluator::drop_to_level`], [`Evaluator::rescale`] and a product by a
+//! constant at a chosen scale are the means.
 //!
 //! | operation | file | cost in transforms at level `l` |
 //! |---|---|---|
@@ -12,7 +13,8 @@
 //! | rotations, conjugation | here and `hoist.rs` | a key switch ([`SwitchCost`](crate::server::SwitchCost)) |
 //! | linear maps | `linear.rs` | one key switch per giant step and a sum per baby step |
 //!
-//! What these do to the noise is in [`noise`](crate::noise). A ciphertext never leaves the server as it is ([`mask`](crate::mask)).
+//! What these do to the noise is in [`noise`](crate::noise). A ciphertext never leaves the server as it is
+//! ([`mask`](crate::mask)).
 
 mod products;
 mod sums;
@@ -42,8 +44,8 @@ impl Evaluator {
     /// Prepares the constants of a set. The keys decide which operations there are.
     ///
     /// # Errors
-    /// [`CkksError::ParamsMismatch`] for keys of another set; [`CkksError::Rns`] if there are so many special primes that a division by
-    /// them and a data prime has more than [`fesc_ring::rns::MAX_SOURCES`].
+    /// [`CkksError::ParamsMismatch`] for keys of another set; [`CkksError::Rns`] if there are so many special
+    /// primes that a division by them and a data prime has more than [`fesc_ring::rns::MAX_SOURCES`].
     pub fn new(params: &Params, keys: EvaluationKeys) -> Result<Self> {
         params.check_same(keys.params())?;
         let mut orders = BTreeMap::new();
@@ -67,8 +69,8 @@ impl Evaluator {
         &self.keys
     }
 
-    /// Slots moved by `step` to the left: slot `i` of the result is slot `i + step` of `c`, indices modulo the number of slots. A multiple
-    /// of that number is a copy.
+    /// Slots moved by `step` to the left: slot `i` of the result is slot `i + step` of `c`, indices modulo
+    /// the number of slots. A multiple of that number is a copy.
     ///
     /// # Errors
     /// [`CkksError::MissingKey`] without the rotation's key, [`CkksError::ParamsMismatch`].

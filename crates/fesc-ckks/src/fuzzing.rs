@@ -1,7 +1,7 @@
 //! The body of the fuzz target `ckks_wire`: a function of bytes that must not panic.
 //!
-//! The set is the smallest secure one, so nothing here reaches around the checks. What parses must write the same bytes again, and must go
-//! through everything that its receiver does with it.
+//! The set is the smallest secure one, so nothing here reaches around the checks. What parses must write the
+//! same bytes again, and must go through everything that its receiver does with it.
 
 use std::sync::OnceLock;
 
@@ -49,8 +49,8 @@ fn fixed() -> Option<&'static Fixed> {
     FIXED.get_or_init(make).as_ref()
 }
 
-/// Bytes as each kind of object: as they are, and continued by zeros to the length of every object of the set, so that short inputs reach past
-/// the check of lengths. Returns whether any was accepted.
+/// Bytes as each kind of object: as they are, and continued by zeros to the length of every object of the
+/// set, so that short inputs reach past the check of lengths. Returns whether any was accepted.
 ///
 /// # Panics
 /// When a reader accepts what its writer would not have written.
@@ -123,7 +123,8 @@ fn computes(fixed: &Fixed, keys: EvaluationKeys, purpose: KeyPurpose) -> bool {
     }
 }
 
-/// What a server does with a ciphertext that it got. A product may be refused for its scale, nothing may panic, and the mask must go on.
+/// What a server does with a ciphertext that it got. A product may be refused for its scale, nothing may
+/// panic, and the mask must go on.
 fn serves(fixed: &Fixed, c: &Ciphertext, prg: &mut Prg) {
     let e = &fixed.evaluator;
     assert!(e.rotate(c, 1).is_ok() && e.conjugate(c).is_ok() && e.add(c, c).is_ok());

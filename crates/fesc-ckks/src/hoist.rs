@@ -1,13 +1,18 @@
-//! Hoisting: several rotations of one ciphertext share the digits (Halevi and Shoup, "Faster homomorphic linear transformations in HElib", 2018).
+//! Hoisting: several rotations of one ciphertext share the digits (Halevi and Shoup, "Faster homomorphic
+//! linear transformations in HElib", 2018).
 //!
-//! An automorphism permutes coefficients up to signs, so the digits of the image are the images of the digits. They are computed once, in
-//! transformed order, and each rotation reads them through its permutation. The results are those of [`Evaluator::rotate`], bit for bit.
+//! An automorphism permutes coefficients up to signs, so the digits of the image are the images of the
+//! digits. They are computed once, in transformed order, and each rotation reads them through its
+//! permutation. The results are those of [`Evaluator::rotate`], bit for bit.
 //!
-//! - [`Evaluator::rotate_many`] knows all steps beforehand and goes group by group of primes, so that digits and remainders are read a few times only. Memory: the remainders,
-//!   `2 (K + 1) N` words per rotation, and 50 MB a thread for a group.
-//! - [`Evaluator::decompose`] keeps all digits, `D (l + 1 + K) N` words (33 MB for `chain-3`), for steps that come one by one.
+//! - [`Evaluator::rotate_many`] knows all steps beforehand and goes group by group of primes, so that digits
+//!   and remainders are read a few times only. Memory: the remainders, `2 (K + 1) N` words per rotation, and
+//!   50 MB a thread for a group.
+//! - [`Evaluator::decompose`] keeps all digits, `D (l + 1 + K) N` words (33 MB for `chain-3`), for steps that
+//!   come one by one.
 //!
-//! Cost of `r` rotations at level `l`: the digits once, `D (l + 1 + K)` transforms in all, and `2 (l + 1 + K)` for each rotation.
+//! Cost of `r` rotations at level `l`: the digits once, `D (l + 1 + K)` transforms in all, and
+//! `2 (l + 1 + K)` for each rotation.
 
 use crate::evaluator::Evaluator;
 use crate::poly::Poly;

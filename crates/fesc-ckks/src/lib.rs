@@ -1,10 +1,11 @@
-//! Leveled RNS-CKKS for the paper's kernels (Cheon, Kim, Kim, Song, "Homomorphic encryption for arithmetic of approximate
-//! numbers", 2017; Cheon, Han, Kim, Kim, Song, "A full RNS variant", 2018).
+//! Leveled RNS-CKKS for the paper's kernels (Cheon, Kim, Kim, Song, "Homomorphic encryption for arithmetic of
+//! approximate numbers", 2017; Cheon, Han, Kim, Kim, Song, "A full RNS variant", 2018).
 //!
 //! # Who has what
-//! A client has a [`client::SecretKey`]; it encrypts by it, makes keys and decrypts. A server has evaluation keys and a
-//! public key ([`server`]); it computes on a [`Ciphertext`], which has no wire form. What goes back to a client is
-//! [`Masked`]: re-randomised by a fresh encryption of zero and masked (design 7.1). The types, not comments, hold this:
+//! A client has a [`client::SecretKey`]; it encrypts by it, makes keys and decrypts. A server has evaluation
+//! keys and a public key ([`server`]); it computes on a [`Ciphertext`], which has no wire form. What goes
+//! back to a client is [`Masked`]: re-randomised by a fresh encryption of zero and masked (design 7.1). The
+//! types, not comments, hold this:
 //!
 //! ```
 //! use fesc_ckks::client::SecretKey;

@@ -1,19 +1,24 @@
 //! Linear maps of the slots: baby steps, giant steps, and one division for all of them.
 //!
-//! A map is the sum of its diagonals, `y_i = sum_k d_k[i] x_(i + k)`, indices modulo the number of slots. With `k = g + b`, `b < n1` and `n1 | g`,
+//! A map is the sum of its diagonals, `y_i = sum_k d_k[i] x_(i + k)`, indices modulo the number of slots.
+//! With `k = g + b`, `b < n1` and `n1 | g`,
 //!
 //! ```text
 //! y = sum_g rot_g( sum_b rot_(-g)(d_(g + b)) rot_b(x) )
 //! ```
 //!
-//! needs a rotation per baby step `b` and per giant step `g`. **Double hoisting** (Bossuat, Mouchet, Troncoso-Pastoriza, Hubaux, "Efficient
-//! bootstrapping for approximate homomorphic encryption with non-sparse keys", 2021, section 5) leaves out divisions by `P`: baby steps share
-//! their digits and stay over `Q P`, diagonals are encoded over `Q P` too, only the second half of each inner sum is divided before its
-//! giant step, and one division of both halves ends it all. That is also fewer roundings than the rotations alone would make.
+//! needs a rotation per baby step `b` and per giant step `g`. **Double hoisting** (Bossuat, Mouchet,
+//! Troncoso-Pastoriza, Hubaux, "Efficient bootstrapping for approximate homomorphic encryption with
+//! non-sparse keys", 2021, section 5) leaves out divisions by `P`: baby steps share their digits and stay
+//! over `Q P`, diagonals are encoded over `Q P` too, only the second half of each inner sum is divided before
+//! its giant step, and one division of both halves ends it all. That is also fewer roundings than the
+//! rotations alone would make.
 //!
-//! Cost at level `l`, with `D` digits and `K` special primes: `D (l + 1 + K)` transforms for all baby steps, `(D + 1) (l + 1 + K)` for
-//! each giant step, `2 (l + 1 + K)` at the end; a sum with a key per step and a product per diagonal and prime. Prepared diagonals have `(l + 1 + K) N` words each. The loop over primes is outside, so
-//! rotated ciphertexts exist for one prime at a time; the inner sums, `2 (l + 1 + K) N` words per giant step, are in memory.
+//! Cost at level `l`, with `D` digits and `K` special primes: `D (l + 1 + K)` transforms for all baby steps,
+//! `(D + 1) (l + 1 + K)` for each giant step, `2 (l + 1 + K)` at the end; a sum with a key per step and a
+//! product per diagonal and prime. Prepared diagonals have `(l + 1 + K) N` words each. The loop over primes
+//! is outside, so rotated ciphertexts exist for one prime at a time; the inner sums, `2 (l + 1 + K) N` words
+//! per giant step, are in memory.
 //!
 //! Prepared diagonals are the server's weights: they are wiped on drop.
 
@@ -47,7 +52,8 @@ struct Giant {
     terms: Vec<(usize, Poly)>,
 }
 
-/// The number of baby steps, a power of two, with which diagonals of these indices cost least. Indices are taken modulo `slots`.
+/// The number of baby steps, a power of two, with which diagonals of these indices cost least. Indices are
+/// taken modulo `slots`.
 pub fn baby_steps(slots: usize, indices: impl IntoIterator<Item = i64>) -> NonZeroUsize {
     let indices: BTreeSet<i64> = indices.into_iter().map(|k| k.rem_euclid(slots as i64)).collect();
     let cost = |n1: i64| {
@@ -61,8 +67,9 @@ pub fn baby_steps(slots: usize, indices: impl IntoIterator<Item = i64>) -> NonZe
 }
 
 impl Transform {
-    /// Encodes diagonals at `scale` for ciphertexts at `level`. A diagonal is its index and its values; those that are not given are
-    /// zero, and diagonals of the same index add up. `n1` is the number of baby steps, [`baby_steps`] chooses it if none is given.
+    /// Encodes diagonals at `scale` for ciphertexts at `level`. A diagonal is its index and its values; those
+    /// that are not given are zero, and diagonals of the same index add up. `n1` is the number of baby steps,
+    /// [`baby_steps`] chooses it if none is given.
     ///
     /// # Errors
     /// A level or scale that does not exist; as [`Encoder::encode`] for the values of any diagonal.
@@ -130,8 +137,8 @@ impl Transform {
     /// The image of `c`, at the same level; the scale is the product of the scales.
     ///
     /// # Errors
-    /// [`CkksError::LevelMismatch`], [`CkksError::Scale`] if the product of the scales does not fit, [`CkksError::MissingKey`],
-    /// [`CkksError::ParamsMismatch`].
+    /// [`CkksError::LevelMismatch`], [`CkksError::Scale`] if the product of the scales does not fit,
+    /// [`CkksError::MissingKey`], [`CkksError::ParamsMismatch`].
     pub fn apply(&self, evaluator: &Evaluator, c: &Ciphertext) -> Result<Ciphertext> {
         let [first, second] = self.sums(evaluator, c)?;
         let division = evaluator.tables().by_specials(self.level);

@@ -1,28 +1,32 @@
 //! What may leave a server: a ciphertext that was re-randomised and masked.
 //!
-//! A result `(c0, c1)` of a server's computation depends on its weights: `c1` is a linear function of them and of values that the
-//! client knows, and the noise in the phase depends on them too (design 7.1). [`Ciphertext::mask`] adds
+//! A result `(c0, c1)` of a server's computation depends on its weights: `c1` is a linear function of them
+//! and of values that the client knows, and the noise in the phase depends on them too (design 7.1).
+//! [`Ciphertext::mask`] adds
 //!
-//! - a fresh public-key encryption of zero, used once: `c1` becomes pseudorandom under its `u` ([`FreshZero`]), and
+//! - a fresh public-key encryption of zero, used once: `c1` becomes pseudorandom under its `u`
+//!   ([`FreshZero`]), and
 //! - a mask `R` on every coefficient of the phase ([`RingMask`]); `-R` is the server's [`Share`].
 //!
-//! A *uniform* mask leaves a phase that is uniform modulo `q`: nothing is left to learn. A *bounded* mask is an integer `|R| <= 2^width`
-//! that never wraps, so that both shares can be decoded as integers (design 7.2). With `B` a bound on the phase with all noise,
-//! this encryption of zero included, and `n` masked coefficients in one inference,
+//! A *uniform* mask leaves a phase that is uniform modulo `q`: nothing is left to learn. A *bounded* mask is
+//! an integer `|R| <= 2^width` that never wraps, so that both shares can be decoded as integers (design 7.2).
+//! With `B` a bound on the phase with all noise, this encryption of zero included, and `n` masked
+//! coefficients in one inference,
 //!
 //! ```text
 //! width = ceil(log2 B) + 40 + ceil(log2 n),    q > 2^(width + 1) + 2 B,
 //! ```
 //!
 //! the client's whole view is within `n B / 2^(width + 1) <= 2^-41` of one that does not depend on the phase
-//! (review, section F). That is for one inference; over many it adds up ([`Distance`]).
-//! That `B` and `n` are right is the caller's duty; nothing here can measure them. A `B` below six deviations of the fresh zero's own noise is
-//! refused, and one below the scale, at which already a value of 1 has a larger phase.
+//! (review, section F). That is for one inference; over many it adds up ([`Distance`]). That `B` and `n` are
+//! right is the caller's duty; nothing here can measure them. A `B` below six deviations of the fresh zero's
+//! own noise is refused, and one below the scale, at which already a value of 1 has a larger phase.
 //!
 //! The zero must be under the key of the ciphertext's owner; another is refused
 //! ([`KeyId`] says why).
 //!
-//! A fresh zero is consumed by its use and cannot be copied; each of these lines but the first is refused by the compiler:
+//! A fresh zero is consumed by its use and cannot be copied; each of these lines but the first is refused by
+//! the compiler:
 //!
 //! ```
 //! use fesc_ckks::{Ciphertext, FreshZero, RingMask};
@@ -60,7 +64,8 @@ pub const STATISTICAL_BITS: u32 = 40;
 /// Widest bounded mask: a share and a message still fit 128 bits together.
 pub const MAX_WIDTH: u32 = 124;
 
-/// Width of a bounded mask over phases below `2^phase_bits`, when `count` coefficients are masked in one inference.
+/// Width of a bounded mask over phases below `2^phase_bits`, when `count` coefficients are masked in one
+/// inference.
 pub const fn mask_width(phase_bits: u32, count: u64) -> u32 {
     let log_count = u64::BITS - count.saturating_sub(1).leading_zeros();
     phase_bits.saturating_add(STATISTICAL_BITS).saturating_add(log_count)
@@ -124,7 +129,8 @@ impl RingMask {
     /// Uniform integers in `[-2^width, 2^width)`, `width` by [`mask_width`].
     ///
     /// # Errors
-    /// [`CkksError::MaskWraps`] if the modulus of the level is too small, [`CkksError::MaskWidth`] above [`MAX_WIDTH`].
+    /// [`CkksError::MaskWraps`] if the modulus of the level is too small, [`CkksError::MaskWidth`] above
+    /// [`MAX_WIDTH`].
     pub fn bounded(params: &Params, level: usize, phase_bits: u32, count: u64, prg: &mut Prg) -> Result<Self> {
         let width = mask_width(phase_bits, count);
         if width > MAX_WIDTH {

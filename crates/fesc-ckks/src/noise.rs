@@ -1,7 +1,8 @@
 //! How large the noise is: the variance of a coefficient of the phase, after each operation.
 //!
-//! All formulas take errors as independent, with variance `3.2^2`, and the secret as uniform ternary, `|s|^2 = 2N/3` (Costache, Curtis,
-//! Hales, Murphy, Ogilvie, Player, "On the precision loss in approximate homomorphic encryption", 2023, do the same). Measured variances are within ten percent (tests).
+//! All formulas take errors as independent, with variance `3.2^2`, and the secret as uniform ternary,
+//! `|s|^2 = 2N/3` (Costache, Curtis, Hales, Murphy, Ogilvie, Player, "On the precision loss in approximate
+//! homomorphic encryption", 2023, do the same). Measured variances are within ten percent (tests).
 //!
 //! | operation | variance of a coefficient |
 //! |---|---|
@@ -13,10 +14,11 @@
 //! | rescaling by `q` | `V / q^2 + R` |
 //! | product, relinearised and rescaled at once | `(V + W) / q^2 + R` |
 //!
-//! `|m|^2` is the sum of the squares of the coefficients ([`energy`]). A slot holds `N` coefficients' worth of noise ([`slot_deviation`]). A rotation
-//! is a key switch. Rounding of an encoding adds `1/12`, once.
+//! `|m|^2` is the sum of the squares of the coefficients ([`energy`]). A slot holds `N` coefficients' worth
+//! of noise ([`slot_deviation`]). A rotation is a key switch. Rounding of an encoding adds `1/12`, once.
 //!
-//! These are averages, not bounds: for a bound on the largest of `n` slots take some deviations more, about `sqrt(2 ln n)`.
+//! These are averages, not bounds: for a bound on the largest of `n` slots take some deviations more, about
+//! `sqrt(2 ln n)`.
 
 use crate::{Params, Result};
 
@@ -38,7 +40,8 @@ pub fn rounding(params: &Params) -> f64 {
     (1.0 + 2.0 * params.degree() as f64 / 3.0) / 12.0
 }
 
-/// Variance `W` of the sum of digits times errors of a key, divided by `P`: a key switch without its rounding.
+/// Variance `W` of the sum of digits times errors of a key, divided by `P`: a key switch without its
+/// rounding.
 ///
 /// # Errors
 /// [`CkksError::Level`](crate::CkksError::Level) if there is no such level.
@@ -70,7 +73,8 @@ pub fn rescale(params: &Params, level: usize, variance: f64) -> Result<f64> {
     Ok(variance / (q * q) + rounding(params))
 }
 
-/// Variance after a relinearisation and rescaling in one division, of a product with this variance at `level`.
+/// Variance after a relinearisation and rescaling in one division, of a product with this variance at
+/// `level`.
 ///
 /// # Errors
 /// [`CkksError::Level`](crate::CkksError::Level) if there is no such level.

@@ -1,9 +1,10 @@
 //! Parameters: an open literal, and the checked, immutable form that everything else takes.
 //!
-//! The ring is `Z[X] / (X^N + 1)`, `N = 2^12 .. 2^16`. Data primes `q_0 .. q_L` (level `l` keeps `q_0 .. q_l`) are followed by `K`
-//! special primes `p_0 .. p_(K-1)`, all below `2^50`. Key switching is hybrid (Han and Ki, "Better bootstrapping for approximate
-//! homomorphic encryption", 2020): digits of `alpha = K` consecutive data primes, and `P = p_0 ... p_(K-1)` at least as large as
-//! every digit's product. Secrets are uniform ternary, errors discrete Gaussian with deviation 3.2.
+//! The ring is `Z[X] / (X^N + 1)`, `N = 2^12 .. 2^16`. Data primes `q_0 .. q_L` (level `l` keeps
+//! `q_0 .. q_l`) are followed by `K` special primes `p_0 .. p_(K-1)`, all below `2^50`. Key switching is
+//! hybrid (Han and Ki, "Better bootstrapping for approximate homomorphic encryption", 2020): digits of
+//! `alpha = K` consecutive data primes, and `P = p_0 ... p_(K-1)` at least as large as every digit's product.
+//! Secrets are uniform ternary, errors discrete Gaussian with deviation 3.2.
 //!
 //! Security: `log2(Q P)`, special primes counted, is at most 105 / 212 / 426 / 859 / 1730 for `N = 2^12 ..
 //! 2^16`: one percent below what a published table has for 128 bits ([`security`]). There is no way round the
@@ -229,7 +230,8 @@ impl Params {
         security::bits(self.0.literal.log_n, self.log_qp()).unwrap_or(0.0)
     }
 
-    /// A hash of everything that two parties must agree on: degree, primes, roots, digits, scale and distributions.
+    /// A hash of everything that two parties must agree on: degree, primes, roots, digits, scale and
+    /// distributions.
     pub fn digest(&self) -> &[u8; 32] {
         &self.0.digest
     }

@@ -1,6 +1,7 @@
 //! A polynomial over several primes: limb-major words, every residue reduced.
 //!
-//! At rest all polynomials are transformed (`fesc_ring::ntt` order); coefficients exist inside operations only.
+//! At rest all polynomials are transformed (`fesc_ring::ntt` order); coefficients exist inside operations
+//! only.
 
 use std::ops::{Deref, DerefMut};
 
@@ -11,7 +12,8 @@ use zeroize::Zeroize;
 
 use crate::Params;
 
-/// Where the words are: in memory of their own (keys, secrets) or in a buffer of the set's pool (everything short-lived).
+/// Where the words are: in memory of their own (keys, secrets) or in a buffer of the set's pool (everything
+/// short-lived).
 #[derive(Clone)]
 enum Words {
     Owned(Aligned<u64>),
@@ -97,7 +99,8 @@ impl Poly {
         &mut self.words
     }
 
-    /// Runs `work` on every limb, in parallel when there is more than one thread. The result does not depend on that.
+    /// Runs `work` on every limb, in parallel when there is more than one thread. The result does not depend
+    /// on that.
     pub(crate) fn for_each_limb(&mut self, work: impl Fn(usize, &mut [u64]) + Sync + Send) {
         let degree = self.degree;
         if rayon::current_num_threads() > 1 {

@@ -1,14 +1,16 @@
 //! Signed integers to residues and back.
 //!
-//! To residues: 64 bits by the ring's kernel; 128 bits by a shift that makes the number unsigned, and a Shoup product per word. Back: mixed radix with balanced digits,
+//! To residues: 64 bits by the ring's kernel; 128 bits by a shift that makes the number unsigned, and a Shoup
+//! product per word. Back: mixed radix with balanced digits,
 //!
 //! ```text
 //! x = v_0 + q_0 (v_1 + q_1 (v_2 + ...)),    -(q_i - 1)/2 <= v_i <= (q_i - 1)/2,
 //! ```
 //!
-//! which represents each integer of magnitude at most `(Q - 1)/2` once, since all primes are odd: no comparison with `Q/2`, and a small number
-//! has zero digits above. A digit that is zero for all coefficients costs nothing, so decoding a message of two primes' size
-//! at a high level costs two products per limb and coefficient, not `l^2 / 2`.
+//! which represents each integer of magnitude at most `(Q - 1)/2` once, since all primes are odd: no
+//! comparison with `Q/2`, and a small number has zero digits above. A digit that is zero for all coefficients
+//! costs nothing, so decoding a message of two primes' size at a high level costs two products per limb and
+//! coefficient, not `l^2 / 2`.
 
 use fesc_ring::modulus::{Modulus, Shoup};
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -43,8 +45,8 @@ impl Reducer {
     }
 }
 
-/// Writes the residues of `values` and transforms them: all limbs of `poly`, whose limb `i` belongs to prime `prime(i)`.
-/// Coefficients that are not given are zero.
+/// Writes the residues of `values` and transforms them: all limbs of `poly`, whose limb `i` belongs to prime
+/// `prime(i)`. Coefficients that are not given are zero.
 pub(crate) fn lift(params: &Params, values: &[i64], prime: impl Fn(usize) -> usize + Sync + Send, poly: &mut Poly) {
     poly.for_each_limb(|i, limb| {
         let (head, tail) = limb.split_at_mut(values.len());

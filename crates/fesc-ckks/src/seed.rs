@@ -6,8 +6,9 @@
 //! SHA-256("fesc-ckks seed 1" | digest of the parameters | label | seed), first 16 bytes,
 //! ```
 //!
-//! so that no two kinds of object, purposes or parameter sets share a stream. Every limb has its own generator, whose seed
-//! is the next 16 bytes of that stream: limbs can be expanded in any order and in parallel.
+//! so that no two kinds of object, purposes or parameter sets share a stream. Every limb has its own
+//! generator, whose seed is the next 16 bytes of that stream: limbs can be expanded in any order and in
+//! parallel.
 
 use fesc_ring::{Prg, sample};
 use sha2::{Digest, Sha256};

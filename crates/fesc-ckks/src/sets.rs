@@ -1,12 +1,12 @@
-//! Named parameter sets: every stage and length of the paper's tables ckks_config, ckks-level-audit and longseq, and the
-//! four chains of the peers' measurements.
+//! Named parameter sets: every stage and length of the paper's tables ckks_config, ckks-level-audit and
+//! longseq, and the four chains of the peers' measurements.
 //!
-//! Sets are append-only. The paper's chains are `[60, 40 x depth, 60]`; ours differ in three ways. Primes stay below `2^50`. Several
-//! special primes keep keys small. And a masked result needs room: at the end of the depth [`BOUNDARY`] more primes are left, which
-//! with the base hold a bounded mask (design 7.2: phase, 40 bits, `log2` of the number of coefficients). The paper's `L = 256` set has
-//! 880 bits, over our limit of 859 at `N = 32768` ([`security`](crate::params::security)); with the boundary
-//! so has its `L = 128` set. Both take primes of 36
-//! bits instead of 40, which costs 4 bits of precision.
+//! Sets are append-only. The paper's chains are `[60, 40 x depth, 60]`; ours differ in three ways. Primes
+//! stay below `2^50`. Several special primes keep keys small. And a masked result needs room: at the end of
+//! the depth [`BOUNDARY`] more primes are left, which with the base hold a bounded mask (design 7.2: phase,
+//! 40 bits, `log2` of the number of coefficients). The paper's `L = 256` set has 880 bits, over our limit of
+//! 859 at `N = 32768` ([`security`](crate::params::security)); with the boundary so has its `L = 128` set.
+//! Both take primes of 36 bits instead of 40, which costs 4 bits of precision.
 //!
 //! Three sets were changed when the limits became one percent lower (868 to 859, 1747 to 1730); levels,
 //! digits, scales and precision stayed: `chain-3` had a base of 50 bits and special primes of 45 (865 bits in
@@ -104,11 +104,13 @@ impl Set {
         Params::new(&self.literal())
     }
 
-    /// Bits of precision: `-log2` of the error's standard deviation in a slot after `depth` rescaled products by known numbers of magnitude 1, from an encryption
-    /// by the secret key, and for a stage the fresh zero of its mask: `N (3.2^2 + r (1 + 2N/3) / 12) / scale^2` with `r = depth` or `depth + 1` roundings.
-    /// Switching to the relinearised form happens before the division and vanishes in it. Each rotation adds as much as a rescaling, where `P`
-    /// is a few bits above every digit (all sets but `chain-1`). A product of two ciphertexts of magnitude 1 adds both noises: what a kernel's tree of
-    /// them leaves is its own formula ([`crate::noise`]), not this one.
+    /// Bits of precision: `-log2` of the error's standard deviation in a slot after `depth` rescaled products
+    /// by known numbers of magnitude 1, from an encryption by the secret key, and for a stage the fresh zero
+    /// of its mask: `N (3.2^2 + r (1 + 2N/3) / 12) / scale^2` with `r = depth` or `depth + 1` roundings.
+    /// Switching to the relinearised form happens before the division and vanishes in it. Each rotation adds
+    /// as much as a rescaling, where `P` is a few bits above every digit (all sets but `chain-1`). A product
+    /// of two ciphertexts of magnitude 1 adds both noises: what a kernel's tree of them leaves is its own
+    /// formula ([`crate::noise`]), not this one.
     pub fn precision(&self) -> f64 {
         let n = f64::from(1u32 << self.log_n);
         let roundings = self.depth + usize::from(self.depth < self.levels);
@@ -123,7 +125,8 @@ impl Set {
         Distance::of_bounded(self.scale_bits + VALUE_BITS, MASKED)
     }
 
-    /// What the documentation of the set's constant says: a test holds it to this. `params` is the checked form.
+    /// What the documentation of the set's constant says: a test holds it to this. `params` is the checked
+    /// form.
     pub fn doc(&self, params: &Params) -> String {
         format!(
             "N = {}, log QP = {:.0}, {} bits, depth {} of {} levels, {} digits of {} primes, precision {:.1} bits, key {:.1} MB sent.",
@@ -159,59 +162,73 @@ impl Set {
 
 /// Chain 1 of the peers' measurements.
 ///
-/// N = 32768, log QP = 140, 256 bits, depth 1 of 1 levels, 2 digits of 1 primes, precision 27.1 bits, key 1.1 MB sent.
+/// N = 32768, log QP = 140, 256 bits, depth 1 of 1 levels, 2 digits of 1 primes, precision 27.1 bits, key 1.1
+/// MB sent.
 pub const CHAIN_1: Set = Set::chain("chain-1", 15, (50, 40), 1, (50, 1));
 /// Chain 2 of the peers' measurements.
 ///
-/// N = 32768, log QP = 502, 232 bits, depth 8 of 8 levels, 3 digits of 3 primes, precision 25.6 bits, key 6.2 MB sent.
+/// N = 32768, log QP = 502, 232 bits, depth 8 of 8 levels, 3 digits of 3 primes, precision 25.6 bits, key 6.2
+/// MB sent.
 pub const CHAIN_2: Set = Set::chain("chain-2", 15, (50, 40), 8, (44, 3));
 /// Chain 3 of the peers' measurements.
 ///
-/// N = 32768, log QP = 858, 129 bits, depth 17 of 17 levels, 6 digits of 3 primes, precision 25.0 bits, key 21.3 MB sent.
+/// N = 32768, log QP = 858, 129 bits, depth 17 of 17 levels, 6 digits of 3 primes, precision 25.0 bits, key
+/// 21.3 MB sent.
 pub const CHAIN_3: Set = Set::chain("chain-3", 15, (46, 40), 17, (44, 3));
 /// Chain 4 of the peers' measurements.
 ///
-/// N = 65536, log QP = 1266, 180 bits, depth 22 of 22 levels, 3 digits of 8 primes, precision 23.9 bits, key 31.4 MB sent.
+/// N = 65536, log QP = 1266, 180 bits, depth 22 of 22 levels, 3 digits of 8 primes, precision 23.9 bits, key
+/// 31.4 MB sent.
 pub const CHAIN_4: Set = Set::chain("chain-4", 16, (50, 40), 22, (42, 8));
 /// HEInProj (the paper's scale is `2^30`).
 ///
-/// N = 32768, log QP = 342, 256 bits, depth 2 of 4 levels, 2 digits of 3 primes, precision 26.3 bits, key 2.8 MB sent.
+/// N = 32768, log QP = 342, 256 bits, depth 2 of 4 levels, 2 digits of 3 primes, precision 26.3 bits, key 2.8
+/// MB sent.
 pub const IN_PROJ: Set = Set::stage("in-proj", 15, (50, 40), 2, (44, 3));
 /// NeRMS and HEOutProj (the paper's scale is `2^30`).
 ///
-/// N = 32768, log QP = 382, 256 bits, depth 3 of 5 levels, 2 digits of 3 primes, precision 26.1 bits, key 3.1 MB sent.
+/// N = 32768, log QP = 382, 256 bits, depth 3 of 5 levels, 2 digits of 3 primes, precision 26.1 bits, key 3.1
+/// MB sent.
 pub const OUT_PROJ: Set = Set::stage("out-proj", 15, (50, 40), 3, (44, 3));
 /// HEScan at `L = 128`; primes of 36 bits, since 40 with the boundary are over the limit.
 ///
-/// N = 32768, log QP = 856, 129 bits, depth 17 of 19 levels, 7 digits of 3 primes, precision 21.0 bits, key 24.8 MB sent.
+/// N = 32768, log QP = 856, 129 bits, depth 17 of 19 levels, 7 digits of 3 primes, precision 21.0 bits, key
+/// 24.8 MB sent.
 pub const SCAN_128: Set = Set::stage("scan-128", 15, (46, 36), 17, (42, 3));
 /// HEScan at `L = 256`; the paper's 880 bits are over the limit of 859: primes of 36 bits, one special prime.
 ///
-/// N = 32768, log QP = 852, 130 bits, depth 19 of 21 levels, 22 digits of 1 primes, precision 20.9 bits, key 77.7 MB sent.
+/// N = 32768, log QP = 852, 130 bits, depth 19 of 21 levels, 22 digits of 1 primes, precision 20.9 bits, key
+/// 77.7 MB sent.
 pub const SCAN_256: Set = Set::stage("scan-256", 15, (46, 36), 19, (50, 1));
 /// HEScan at `L = 512`.
 ///
-/// N = 65536, log QP = 1306, 174 bits, depth 21 of 23 levels, 3 digits of 8 primes, precision 23.9 bits, key 32.4 MB sent.
+/// N = 65536, log QP = 1306, 174 bits, depth 21 of 23 levels, 3 digits of 8 primes, precision 23.9 bits, key
+/// 32.4 MB sent.
 pub const SCAN_512: Set = Set::stage("scan-512", 16, (50, 40), 21, (42, 8));
 /// HEScan at `L = 1024`.
 ///
-/// N = 65536, log QP = 1428, 158 bits, depth 23 of 25 levels, 3 digits of 9 primes, precision 23.8 bits, key 35.4 MB sent.
+/// N = 65536, log QP = 1428, 158 bits, depth 23 of 25 levels, 3 digits of 9 primes, precision 23.8 bits, key
+/// 35.4 MB sent.
 pub const SCAN_1024: Set = Set::stage("scan-1024", 16, (50, 40), 23, (42, 9));
 /// HEScan at `L = 2048`, blocks of 1024.
 ///
-/// N = 65536, log QP = 1388, 163 bits, depth 22 of 24 levels, 3 digits of 9 primes, precision 23.8 bits, key 34.4 MB sent.
+/// N = 65536, log QP = 1388, 163 bits, depth 22 of 24 levels, 3 digits of 9 primes, precision 23.8 bits, key
+/// 34.4 MB sent.
 pub const SCAN_2048: Set = Set::stage("scan-2048", 16, (50, 40), 22, (42, 9));
 /// HEScan at `L = 4096`, blocks of 512, serial carries.
 ///
-/// N = 65536, log QP = 1590, 141 bits, depth 26 of 28 levels, 3 digits of 10 primes, precision 23.7 bits, key 39.4 MB sent.
+/// N = 65536, log QP = 1590, 141 bits, depth 26 of 28 levels, 3 digits of 10 primes, precision 23.7 bits, key
+/// 39.4 MB sent.
 pub const SCAN_4096: Set = Set::stage("scan-4096", 16, (50, 40), 26, (42, 10));
 /// HEScan at `L = 8192`, blocks of 256, a refresh every 8 blocks.
 ///
-/// N = 65536, log QP = 1468, 153 bits, depth 24 of 26 levels, 3 digits of 9 primes, precision 23.8 bits, key 36.4 MB sent.
+/// N = 65536, log QP = 1468, 153 bits, depth 24 of 26 levels, 3 digits of 9 primes, precision 23.8 bits, key
+/// 36.4 MB sent.
 pub const SCAN_8192: Set = Set::stage("scan-8192", 16, (50, 40), 24, (42, 9));
 /// HEScan at `L = 8192`, blocks of 512, no refresh.
 ///
-/// N = 65536, log QP = 1727, 129 bits, depth 34 of 36 levels, 7 digits of 6 primes, precision 23.5 bits, key 100.1 MB sent.
+/// N = 65536, log QP = 1727, 129 bits, depth 34 of 36 levels, 7 digits of 6 primes, precision 23.5 bits, key
+/// 100.1 MB sent.
 pub const SCAN_8192_UNREFRESHED: Set = Set::stage("scan-8192-unrefreshed", 16, (41, 40), 34, (41, 6));
 
 /// All sets.

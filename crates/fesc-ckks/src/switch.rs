@@ -1,28 +1,32 @@
 //! Hybrid key switching (Han and Ki 2020; Halevi, Polyakov, Shoup 2019 for the conversions).
 //!
-//! A polynomial `c` at level `l` that multiplies a foreign key `s'` is cut into digits: `c_d` is `c` modulo the product `Q_d` of the primes of
-//! digit `d`, centred, `|c_d| <= Q_d / 2`. With a key `(b_d, a_d)` that encrypts `P 1_d s'` under `s` over `Q P`,
+//! A polynomial `c` at level `l` that multiplies a foreign key `s'` is cut into digits: `c_d` is `c` modulo
+//! the product `Q_d` of the primes of digit `d`, centred, `|c_d| <= Q_d / 2`. With a key `(b_d, a_d)` that
+//! encrypts `P 1_d s'` under `s` over `Q P`,
 //!
 //! ```text
 //! (w_0, w_1) = sum_d c_d (b_d, a_d),    w_0 + w_1 s = P c s' + sum_d c_d e_d   (mod Q P),
 //! ```
 //!
-//! and division by `P`, rounded, gives a pair under `s` modulo `Q`. Dividing by `P q_l` instead is a rescaling for nothing more: the
-//! sum of the two has one rounding and `2 l + 4` transforms less.
+//! and division by `P`, rounded, gives a pair under `s` modulo `Q`. Dividing by `P q_l` instead is a
+//! rescaling for nothing more: the sum of the two has one rounding and `2 l + 4` transforms less.
 //!
 //! # Order of work
 //! 1. [`Source::new`]: inverse transforms of `c`, scaled for the conversion, and its overflow, per digit.
-//! 2. The primes of the divisor: all digits modulo the prime ([`Digits::at`]), their sum of products with the key, and back to
-//!    coefficients: the remainders of the division ([`Remainder`]).
+//! 2. The primes of the divisor: all digits modulo the prime ([`Digits::at`]), their sum of products with the
+//!    key, and back to coefficients: the remainders of the division ([`Remainder`]).
 //! 3. Every prime that stays: digits, sum of products, minus the remainder, times the inverse of the divisor.
 //!
-//! The sums over `Q P` are never in memory as a whole: each prime's sum is used while it is in the cache, and only the remainders wait. Several
-//! key switches of one polynomial (hoisting) share the digits of steps 2 and 3 inside the loop over primes ([`each_prime`]).
+//! The sums over `Q P` are never in memory as a whole: each prime's sum is used while it is in the cache, and
+//! only the remainders wait. Several key switches of one polynomial (hoisting) share the digits of steps 2
+//! and 3 inside the loop over primes ([`each_prime`]).
 //!
-//! Cost at level `l` with `K` special primes and `D` digits, one key: `l + 1 + (D - 1) (l + 1) + D K + 2 K + 2 (l + 1)` transforms,
-//! [`SwitchCost`] counts them; `2 D (l + 1 + K) N` residues of key from memory.
+//! Cost at level `l` with `K` special primes and `D` digits, one key:
+//! `l + 1 + (D - 1) (l + 1) + D K + 2 K + 2 (l + 1)` transforms, [`SwitchCost`] counts them;
+//! `2 D (l + 1 + K) N` residues of key from memory.
 //!
-//! **Where the time goes.** A rotation alone on one thread of an idle machine, each part measured apart and in turn with the whole (`fesc bench ckks --op rotate --json`):
+//! **Where the time goes.** A rotation alone on one thread of an idle machine, each part measured apart and
+//! in turn with the whole (`fesc bench ckks --op rotate --json`):
 //!
 //! | set | ms | transforms | conversions | sums with the key | its memory | the rest |
 //! |---|---|---|---|---|---|---|
@@ -53,7 +57,8 @@ use crate::Params;
 use crate::poly::Poly;
 use crate::server::{Half, SwitchingKey};
 
-/// Coefficients of a sum with a key that are finished before the next ones: two sums of them stay in the first-level cache.
+/// Coefficients of a sum with a key that are finished before the next ones: two sums of them stay in the
+/// first-level cache.
 const PART: usize = 2048;
 
 /// Runs `work` on every row, in parallel when there is more than one thread.
@@ -186,8 +191,8 @@ impl SwitchCost {
 }
 
 impl Division {
-    /// Switches the digits with every job's key, divides and adds what the jobs say. All outputs must have [`Division::kept`] limbs. `last` is
-    /// added to every job's sum modulo the data prime of the divisor.
+    /// Switches the digits with every job's key, divides and adds what the jobs say. All outputs must have
+    /// [`Division::kept`] limbs. `last` is added to every job's sum modulo the data prime of the divisor.
     pub(crate) fn switch(
         &self,
         params: &Params,
@@ -273,7 +278,8 @@ impl Division {
         remainders
     }
 
-    /// The quotient of a polynomial over `q_0 .. q_level` and, if they are in the divisor, the special primes.
+    /// The quotient of a polynomial over `q_0 .. q_level` and, if they are in the divisor, the special
+    /// primes.
     pub(crate) fn divide(&self, params: &Params, sum: &Poly) -> Poly {
         let remainder = Remainder::of(params, self, sum);
         let mut out = Poly::scratch(params, self.kept());

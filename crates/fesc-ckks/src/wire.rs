@@ -15,13 +15,14 @@
 //! | 56 | 16 | seed | yes | yes | yes | 0 |
 //! | 72 | | polynomials | b | b of every digit | c0 | c0, c1 |
 //!
-//! A polynomial is its limbs in order, transformed; a limb is `N` residues of as many bits as its prime has, packed without gaps
-//! (`fesc_ring::Ring`). `N` is a multiple of 8, so a limb ends on a byte. Keys have one limb per prime of the set, uploads and masked ciphertexts one per
-//! data prime of the level.
+//! A polynomial is its limbs in order, transformed; a limb is `N` residues of as many bits as its prime has,
+//! packed without gaps (`fesc_ring::Ring`). `N` is a multiple of 8, so a limb ends on a byte. Keys have one
+//! limb per prime of the set, uploads and masked ciphertexts one per data prime of the level.
 //!
-//! Whoever reads knows the parameters and the kind it expects. Everything is checked: magic, version, kind, digest, level, Galois element, scale, fields that
-//! must be zero, exact length, every residue below its prime. The length is checked against the header before a body is allocated,
-//! so memory is at most 3.2 times (64 bits for 20) what was received, besides what seeds expand to. A [`Ciphertext`] has no form here.
+//! Whoever reads knows the parameters and the kind it expects. Everything is checked: magic, version, kind,
+//! digest, level, Galois element, scale, fields that must be zero, exact length, every residue below its
+//! prime. The length is checked against the header before a body is allocated, so memory is at most 3.2 times
+//! (64 bits for 20) what was received, besides what seeds expand to. A [`Ciphertext`] has no form here.
 
 use std::io::{self, Read, Write};
 
@@ -300,8 +301,8 @@ impl SeededKey {
 }
 
 impl EvaluationKeys {
-    /// Takes a key from a stream, limb by limb: besides the key itself one limb is in memory. The header is checked, and that the key is in the plan,
-    /// before anything is allocated.
+    /// Takes a key from a stream, limb by limb: besides the key itself one limb is in memory. The header is
+    /// checked, and that the key is in the plan, before anything is allocated.
     ///
     /// # Errors
     /// [`CkksError::Wire`] with the field that is wrong or the stream's error, [`CkksError::UnplannedKey`].

@@ -1,7 +1,8 @@
 //! The corpus of the fuzz target `ckks_wire`, and changed copies of it, on the stable toolchain.
 //!
-//! The accepted inputs are the beginnings of real objects from fixed seeds, so they are known answers for the whole client side at a
-//! secure set too. `FESC_BLESS=1 cargo test -p fesc-ckks --test corpus` writes them anew.
+//! The accepted inputs are the beginnings of real objects from fixed seeds, so they are known answers for the
+//! whole client side at a secure set too. `FESC_BLESS=1 cargo test -p fesc-ckks --test corpus` writes them
+//! anew.
 #![allow(clippy::unwrap_used)]
 
 use std::path::PathBuf;
@@ -43,7 +44,8 @@ fn objects() -> Vec<(&'static str, Vec<u8>)> {
         let upload = SecretEncryptor::new(&secret).encrypt(plain, &mut prg).unwrap();
         keep(name, &|o| upload.write(o).unwrap());
     }
-    // 62 bits hold a mask of 40 over the phases of no real message: of one coefficient, and a uniform one is as good here.
+    // 62 bits hold a mask of 40 over the phases of no real message: of one coefficient, and a uniform one is
+    // as good here.
     let zero = public.zero(2, &mut prg).unwrap();
     let mask = RingMask::uniform(&params, 2, &mut prg).unwrap();
     let (masked, _share) = public.encrypt(&message, &mut prg).unwrap().mask(zero, mask).unwrap();
@@ -64,7 +66,8 @@ fn the_corpus_holds_real_objects_and_all_are_accepted() {
     }
 }
 
-/// Sampling, transforms, encoding and packing give the same bytes on every path: this program again, held to a lower one.
+/// Sampling, transforms, encoding and packing give the same bytes on every path: this program again, held to
+/// a lower one.
 #[test]
 fn the_bytes_are_the_same_on_every_path() {
     let program = std::env::current_exe().unwrap();

@@ -1,4 +1,5 @@
-//! The evaluator with secure sets and the public interface: every operation against complex arithmetic, every refusal with its numbers.
+//! The evaluator with secure sets and the public interface: every operation against complex arithmetic, every
+//! refusal with its numbers.
 #![allow(clippy::unwrap_used)]
 
 use fesc_ckks::client::{Decryptor, KeyGenerator, SecretEncryptor, SecretKey};
@@ -39,7 +40,8 @@ impl Pair {
     fn values(&mut self) -> Vec<Complex64> {
         let mut next = || {
             let word = self.prg.next_u64();
-            // The tangent of half an angle between -1 and 1: the right half of the circle, turned by a random power of i.
+            // The tangent of half an angle between -1 and 1: the right half of the circle, turned by a random
+            // power of i.
             let t = (word >> 12) as f64 / 2f64.powi(51) - 1.0;
             let z = Complex64::new((1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t));
             (0..word & 3).fold(z, |z, _| Complex64::new(-z.im, z.re))

@@ -1,4 +1,5 @@
-//! One value's way from a client to a server and back, over the wire, with the public interface and secure sets only.
+//! One value's way from a client to a server and back, over the wire, with the public interface and secure
+//! sets only.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fesc_ckks::client::{Decryptor, KeyGenerator, SecretEncryptor, SecretKey};
@@ -38,13 +39,15 @@ fn up_masked_and_back() {
     let public = PublicKey::read(&params, &public).unwrap();
     let c: Ciphertext = Upload::read(&params, &upload).unwrap().expand(public.id());
     let zero = public.zero(c.level(), &mut server_prg).unwrap();
-    // Slots below 7 at scale 2^38, and the noise of the fresh zero, which is small beside: a phase below 2^42.
+    // Slots below 7 at scale 2^38, and the noise of the fresh zero, which is small beside: a phase below
+    // 2^42.
     let mask = RingMask::bounded(&params, c.level(), 42, 1 << 13, &mut server_prg).unwrap();
     let (masked, share) = c.mask(zero, mask).unwrap();
     let masked = bytes(|o| masked.write(o));
     assert_eq!(masked.len(), wire::masked_bytes(&params, 3));
 
-    // The client decrypts its share. Each decodes its own alone, to fixed point modulo 2^48; the two add up in that ring.
+    // The client decrypts its share. Each decodes its own alone, to fixed point modulo 2^48; the two add up
+    // in that ring.
     let masked = Masked::read(&params, &masked).unwrap();
     let mine = Decryptor::new(&secret).decrypt_integers(&masked).unwrap();
     let Share::Integers { values: theirs, scale } = &share else { panic!("a bounded mask gives integers") };
@@ -53,7 +56,8 @@ fn up_masked_and_back() {
     let part = |a: u64, b: u64| ring.to_signed(ring.add(a, b)) as f64 / 2f64.powi(fraction as i32);
     let got = a.iter().zip(&b).map(|(a, b)| Complex64::new(part(a[0], b[0]), part(a[1], b[1])));
     let error = got.zip(&values).map(|(g, v)| (g - v).norm()).fold(0.0, f64::max);
-    // Deviation in a slot: sqrt(N (3.2^2 + (1 + 2N/3) / 12)) / 2^38 = 2^-27; the largest of 4096 is within 5 of them.
+    // Deviation in a slot: sqrt(N (3.2^2 + (1 + 2N/3) / 12)) / 2^38 = 2^-27; the largest of 4096 is within 5
+    // of them.
     assert!(error < 2f64.powf(-24.6), "2^{}", error.log2());
     // Without the zero: 3.2^2 alone, 2^-29.8, and the largest about 2^-28.
     assert!(error > 2f64.powf(-27.0), "the noise of the fresh zero is missing: 2^{}", error.log2());

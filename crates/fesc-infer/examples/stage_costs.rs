@@ -1,6 +1,8 @@
-//! Online cost of one layer by stage, from the declarations: `cargo run --release -p fesc-infer --example stage_costs [shape]`.
+//! Online cost of one layer by stage, from the declarations:
+//! `cargo run --release -p fesc-infer --example stage_costs [shape]`.
 //!
-//! The scales come from a random model of one layer, calibrated on random tokens; they change shifts, not bytes.
+//! The scales come from a random model of one layer, calibrated on random tokens; they change shifts, not
+//! bytes.
 
 use std::collections::BTreeMap;
 

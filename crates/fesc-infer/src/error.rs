@@ -144,7 +144,8 @@ pub enum InferError {
 }
 
 impl From<ScanError> for InferError {
-    /// What failed below the scan is named as itself, so that whoever asks whether the peer failed need not look inside it.
+    /// What failed below the scan is named as itself, so that whoever asks whether the peer failed need not
+    /// look inside it.
     fn from(error: ScanError) -> Self {
         match error {
             ScanError::Mpc(error) => error.into(),

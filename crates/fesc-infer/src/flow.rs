@@ -1,4 +1,5 @@
-//! The schedule of one inference: which stages, in which order, at what cost. Public, the same for both parties.
+//! The schedule of one inference: which stages, in which order, at what cost. Public, the same for both
+//! parties.
 //!
 //! ```text
 //! for every segment                embedding
@@ -7,8 +8,8 @@
 //! once                             head, reveal
 //! ```
 //!
-//! A segment is 2,048 tokens; what a layer carries from one to the next is the convolution's past and the scan's state. Memory
-//! therefore grows with the document only by the residual stream, 8 bytes a value.
+//! A segment is 2,048 tokens; what a layer carries from one to the next is the convolution's past and the
+//! scan's state. Memory therefore grows with the document only by the residual stream, 8 bytes a value.
 
 use fesc_model::outline::scale::{HEAD, REVEAL, SEGMENT};
 use fesc_model::outline::{LayerForms, NormForm, Outline};
@@ -245,7 +246,8 @@ impl Flow {
         Ok(costs)
     }
 
-    /// Every correlation in the order in which a run takes them, made segment by segment as they are asked for.
+    /// Every correlation in the order in which a run takes them, made segment by segment as they are asked
+    /// for.
     pub fn demand(&self) -> impl Iterator<Item = Result<Request>> + '_ {
         self.places().flat_map(|place| {
             let mut ledger = Ledger::new();

@@ -1,12 +1,13 @@
-//! Prepared blocks of the linear layers on disk, beside the correlations of their session: the client's online phase then has no
-//! product of ring elements left.
+//! Prepared blocks of the linear layers on disk, beside the correlations of their session: the client's
+//! online phase then has no product of ring elements left.
 //!
 //! ```text
 //! NNNNNNNN.block   magic (8)  session (32)  number, layer, matrix, segment, index (8 each)  block (48 bits each)  SHA-256 of all that
 //! ```
 //!
-//! A block is used once: [`Kept`] reads a file, deletes it, and only then hands it out; the directory as a whole is marked as used
-//! before ([`crate::session::source::shelf`]). Files have mode 0600. At Mamba-base a segment of 2,048 tokens takes about 90 MB a layer.
+//! A block is used once: [`Kept`] reads a file, deletes it, and only then hands it out; the directory as a
+//! whole is marked as used before ([`crate::session::source::shelf`]). Files have mode 0600. At Mamba-base a
+//! segment of 2,048 tokens takes about 90 MB a layer.
 //!
 //! Not guaranteed: that a deleted file cannot be read back from the medium.
 

@@ -1,4 +1,5 @@
-//! One block of the model on one segment (design 6): the protocol, written once over the stages for both parties.
+//! One block of the model on one segment (design 6): the protocol, written once over the stages for both
+//! parties.
 
 use fesc_mpc::{Party, Shared};
 use fesc_scan::{Carry, Dual, Packet, Scan};

@@ -2,32 +2,38 @@
 //!
 //! Where to look:
 //! - [`stage`]: the stages, each a map from shares to shares with a declared cost;
-//! - [`Flow`]: the schedule of one inference: stages in order, their costs ([`Flow::costs`]), correlations ([`Flow::demand`]) and
-//!   prepared blocks ([`Flow::pads`]), all known before anything runs;
+//! - [`Flow`]: the schedule of one inference: stages in order, their costs ([`Flow::costs`]), correlations
+//!   ([`Flow::demand`]) and prepared blocks ([`Flow::pads`]), all known before anything runs;
 //! - `layer`: the block protocol, written once over the stages for both parties;
 //! - [`run_client`], [`run_server`]: the two runs; [`Watch`] follows them;
-//! - [`setup`]: what is made once per model: [`ServerSetup`] keeps the RLWE secrets, [`ClientSetup`] is what clients download;
+//! - [`setup`]: what is made once per model: [`ServerSetup`] keeps the RLWE secrets, [`ClientSetup`] is what
+//!   clients download;
 //! - [`audit`]: every message of the program, in one table;
-//! - [`pads`]: the client's input-independent work on the linear layers, as it is needed or ahead in a thread; [`kept`]: on disk.
+//! - [`pads`]: the client's input-independent work on the linear layers, as it is needed or ahead in a
+//!   thread; [`kept`]: on disk.
 //!
 //! # What a run computes
-//! What `fesc_model::Twin` computes, stage by stage: every rounding gives the twin's integer or its neighbour, linear layers add RLWE noise
-//! of 3.2 units to their inputs, and where a value lies in the zone of chance of a threshold either piece may be taken. How far
-//! that goes per layer is measured, not proved (`fesc_model::twin`); the tests here hold a private layer to the spread of
-//! the twin's own noisy runs.
+//! What `fesc_model::Twin` computes, stage by stage: every rounding gives the twin's integer or its
+//! neighbour, linear layers add RLWE noise of 3.2 units to their inputs, and where a value lies in the zone
+//! of chance of a threshold either piece may be taken. How far that goes per layer is measured, not proved
+//! (`fesc_model::twin`); the tests here hold a private layer to the spread of the twin's own noisy runs.
 //!
 //! # Who learns what
-//! Semi-honest, two parties. The client learns the label (or the floored logits), the server nothing. Public: the outline, the schedule's
-//! length, sizes and timing of messages. Between two stages there are only shares; every opened value is masked by a
-//! correlation that is used once; messages of the linear layers and of the embedding are RLWE samples. The real length of
-//! the document is hidden inside the schedule's: padding is embedded like a token, nothing in a causal model sees it, and the pooling
-//! vector is the client's secret. The last step is exact (`stage::Floor`): no value that depends on the randomness of shares is shown.
+//! Semi-honest, two parties. The client learns the label (or the floored logits), the server nothing. Public:
+//! the outline, the schedule's length, sizes and timing of messages. Between two stages there are only
+//! shares; every opened value is masked by a correlation that is used once; messages of the linear layers and
+//! of the embedding are RLWE samples. The real length of the document is hidden inside the schedule's:
+//! padding is embedded like a token, nothing in a causal model sees it, and the pooling vector is the
+//! client's secret. The last step is exact (`stage::Floor`): no value that depends on the randomness of
+//! shares is shown.
 //!
 //! # Cost
-//! [`Flow::costs`] is exact to the byte and the round (tested); rounds do not grow with tokens inside a segment of 2,048.
+//! [`Flow::costs`] is exact to the byte and the round (tested); rounds do not grow with tokens inside a
+//! segment of 2,048.
 //!
-//! Not guaranteed: anything against a party that leaves the protocol; that values stay in their ranges. A document outside
-//! the calibrated ranges gives a wrong answer without notice, since nobody sees the values (the twin would refuse it).
+//! Not guaranteed: anything against a party that leaves the protocol; that values stay in their ranges. A
+//! document outside the calibrated ranges gives a wrong answer without notice, since nobody sees the values
+//! (the twin would refuse it).
 #![forbid(unsafe_code)]
 
 pub mod audit;

@@ -1,8 +1,9 @@
-//! The client's half of the linear layers, which does not depend on the document ([`fesc_rlwe::linear::Prepared`]).
+//! The client's half of the linear layers, which does not depend on the document
+//! ([`fesc_rlwe::linear::Prepared`]).
 //!
-//! [`crate::Flow::pads`] lists what a run takes, in order. A source of them is a [`Pads`]: [`Fresh`] computes each when it is
-//! asked for, [`Ahead`] computes them in a thread of its own and keeps a few ready. Either way each is used once: a
-//! prepared block is moved out and consumed by its one message (review A).
+//! [`crate::Flow::pads`] lists what a run takes, in order. A source of them is a [`Pads`]: [`Fresh`] computes
+//! each when it is asked for, [`Ahead`] computes them in a thread of its own and keeps a few ready. Either
+//! way each is used once: a prepared block is moved out and consumed by its one message (review A).
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

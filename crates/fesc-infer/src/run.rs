@@ -18,13 +18,15 @@ pub trait Watch {
         let _ = (stage, layer, segment);
     }
 
-    /// This party's share of the residual stream that enters a layer; `layer = layers`: of the one that leaves the last. Both
-    /// shares together are the secret: whoever joins them breaks the privacy of the run.
+    /// This party's share of the residual stream that enters a layer; `layer = layers`: of the one that
+    /// leaves the last. Both shares together are the secret: whoever joins them breaks the privacy of the
+    /// run.
     fn stream(&mut self, layer: usize, share: &Shared) {
         let _ = (layer, share);
     }
 
-    /// At the end: the client's seconds for what does not depend on the document (its blocks of the linear layers).
+    /// At the end: the client's seconds for what does not depend on the document (its blocks of the linear
+    /// layers).
     fn offline(&mut self, seconds: f64) {
         let _ = seconds;
     }
@@ -58,10 +60,12 @@ impl Answer {
     }
 }
 
-/// The client's run: `ids` are the real tokens, at most [`Flow::tokens`]. Blocks of the linear layers are computed as they are needed.
+/// The client's run: `ids` are the real tokens, at most [`Flow::tokens`]. Blocks of the linear layers are
+/// computed as they are needed.
 ///
 /// # Errors
-/// If the document or the setup does not fit the schedule, before anything is sent; else if the protocol fails.
+/// If the document or the setup does not fit the schedule, before anything is sent; else if the protocol
+/// fails.
 pub fn run_client(
     party: &mut Party,
     flow: &Flow,

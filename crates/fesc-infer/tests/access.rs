@@ -201,9 +201,9 @@ fn counts_and_log_lines_are_right_after_a_kill() {
             let name = format!("client-{n}");
             lines.iter().filter(|l| l.client.as_ref() == Some(&name) && l.result == ending).count()
         };
-        // What a client saw end well is `done`, but for one: its answer came before the server wrote the line,
-        // and the kill between the two. That one is `lost`. Other lost sessions may have ended for the server,
-        // or not have been granted yet.
+        // What a client saw end well is `done`, but for one: its answer came before the server wrote the
+        // line, and the kill between the two. That one is `lost`. Other lost sessions may have ended for the
+        // server, or not have been granted yet.
         let (done, begun) = (of(Ending::Done), of(Ending::Done) + of(Ending::Lost) + of(Ending::Failed));
         assert_eq!(begun, each, "client {n}: its whole budget and no more, one line each");
         assert!(done + of(Ending::Lost) >= granted[n].load(Ordering::Relaxed), "client {n}");

@@ -1,4 +1,5 @@
-//! What a private run asks for: how often it is wrong, as the RLWE generator plans it, and how much a dealer makes at once.
+//! What a private run asks for: how often it is wrong, as the RLWE generator plans it, and how much a dealer
+//! makes at once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use fesc_infer::session::dealer::HALF_BYTES;
@@ -40,7 +41,8 @@ fn odds(outline: &Outline, tokens: usize, params: &SlotParams) -> Failures {
     sum
 }
 
-/// Noise and lift together, over the whole run. Nothing else in the generated products can be wrong (`fesc_rlwe::products::failures`).
+/// Noise and lift together, over the whole run. Nothing else in the generated products can be wrong
+/// (`fesc_rlwe::products::failures`).
 #[test]
 fn failures_of_an_inference_as_it_is_planned() {
     let (outline, params) = (outline("base"), SlotParams::standard().unwrap());
@@ -51,7 +53,8 @@ fn failures_of_an_inference_as_it_is_planned() {
     let long = odds(&outline, 8192, &params);
     println!("8,192 tokens: {long:?}, 2^{:.2}", long.total().log2());
     assert!(long.answers > 3 * run.answers && long.total() < 2f64.powi(-20), "{long:?}");
-    // The control: the set before this one (50 bits kept, in two primes here), or one bit less for each prime of one group, misses the bound.
+    // The control: the set before this one (50 bits kept, in two primes here), or one bit less for each prime
+    // of one group, misses the bound.
     for (plain, kept, dropped) in [(47, 25, 48), (47, 29, 49), (48, 28, 49)] {
         let weaker = odds(&outline, 2048, &SlotParams::new(16384, plain, kept, dropped).unwrap());
         println!("{plain} {kept} {dropped}: 2^{:.2}", weaker.total().log2());

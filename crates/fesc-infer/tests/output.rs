@@ -57,7 +57,8 @@ fn repeated(above: f64, shift: u32) -> Repeated {
     Repeated { column, noise, logits }
 }
 
-/// Correlation of the column with what regression on the noise finds (features are independent: one at a time).
+/// Correlation of the column with what regression on the noise finds (features are independent: one at a
+/// time).
 fn attack(case: &Repeated, seen: &[f64]) -> f64 {
     let mean = seen.iter().sum::<f64>() / seen.len() as f64;
     let found: Vec<f64> =
@@ -72,7 +73,8 @@ fn attack(case: &Repeated, seen: &[f64]) -> f64 {
 fn a_share_rounded_by_its_owner_gives_the_head_away() {
     let case = repeated(0.5, FINE);
     let (a, b) = split(ring(), &case.logits, 3);
-    // The wrong step: the server sends its share without the low bits. The client knows its own low bits, which dither the cut.
+    // The wrong step: the server sends its share without the low bits. The client knows its own low bits,
+    // which dither the cut.
     let seen: Vec<f64> = a
         .values()
         .iter()

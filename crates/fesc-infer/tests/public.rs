@@ -1,4 +1,5 @@
-//! Public parts that a hostile server sends, or a bad disk keeps; and a cache that several processes fill and read.
+//! Public parts that a hostile server sends, or a bad disk keeps; and a cache that several processes fill and
+//! read.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

@@ -1,12 +1,14 @@
 //! Whole private runs against the twin, and their declared costs.
 //!
-//! How close: a private layer is compared with `Twin::layer` from the same private input. Both are roundings of the same
-//! numbers, with other carries, other noise and other choices inside zones of chance; `Rounding::noisy` draws from the same
-//! distribution. So the deviation of a private layer from the twin must be that of noisy twins from the twin: at most twice the
-//! largest root mean square of theirs, and three times their largest distance (tails are heavy: pieces of a form do not
-//! meet, and a norm enlarges an ulp where the stream is small), and an ulp for layers that hardly move.
-//! Measured: 2 to 105 ulps of 2^-16 by layer, as the noisy twins; the carries and the noise alone make 2 to 5, and the rest
-//! comes from single values inside a zone of chance (one token: a layer is off by 5, 55 or 778 ulps, as one or another SiLU falls).
+//! How close: a private layer is compared with `Twin::layer` from the same private input. Both are roundings
+//! of the same numbers, with other carries, other noise and other choices inside zones of chance;
+//! `Rounding::noisy` draws from the same distribution. So the deviation of a private layer from the twin must
+//! be that of noisy twins from the twin: at most twice the largest root mean square of theirs, and three
+//! times their largest distance (tails are heavy: pieces of a form do not meet, and a norm enlarges an ulp
+//! where the stream is small), and an ulp for layers that hardly move. Measured: 2 to 105 ulps of 2^-16 by
+//! layer, as the noisy twins; the carries and the noise alone make 2 to 5, and the rest comes from single
+//! values inside a zone of chance (one token: a layer is off by 5, 55 or 778 ulps, as one or another SiLU
+//! falls).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -86,7 +88,8 @@ fn a_document_shorter_than_its_schedule() {
     check_run(Shape { pooling: Pooling::Last, ..shape() }, 129, 100, Reveal::Label, 5);
 }
 
-/// Two segments: the convolution's past and the scan's state cross the border; 2,049 tokens are also two blocks of the ring.
+/// Two segments: the convolution's past and the scan's state cross the border; 2,049 tokens are also two
+/// blocks of the ring.
 #[test]
 fn a_document_of_two_segments() {
     let small = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, groups: 2, norm_groups: 1, ..shape() };

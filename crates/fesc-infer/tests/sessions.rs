@@ -201,7 +201,8 @@ fn a_client_that_has_just_taken_the_public_part_has_longer_to_speak() {
     let limits = Limits { speak: Duration::from_secs(3), ..limits() };
     with_server(limits, None, |dial, _| {
         let visit = visit(dial, cache.path()).unwrap();
-        // As if the last window came over a slow line: longer than a word may take, and less than four times that.
+        // As if the last window came over a slow line: longer than a word may take, and less than four times
+        // that.
         std::thread::sleep(Duration::from_secs(4));
         let ids = document(20, 5);
         visit.classify(&ids, RevealChoice::Label, &Choice::Inline, false, &mut Silent).unwrap();

@@ -1,4 +1,5 @@
-//! What is made once per model: deterministic in master seed and weights, fresh for every change, safe to read.
+//! What is made once per model: deterministic in master seed and weights, fresh for every change, safe to
+//! read.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -43,7 +44,8 @@ fn the_same_master_and_weights_give_the_same_setup() {
     assert_eq!(first.client_setup().digest(), again.client_setup().digest());
     let first = written(first.client_setup());
     assert_eq!(first, written(again.client_setup()));
-    // Another master, or other weights: seeds and hints have nothing in common. Equal elements would be chance: 2^-48 each.
+    // Another master, or other weights: seeds and hints have nothing in common. Equal elements would be
+    // chance: 2^-48 each.
     for other in [make(1, 8), make(2, 7)] {
         let other = written(other.client_setup());
         assert_eq!(first.len(), other.len());
@@ -96,7 +98,8 @@ fn known_answer_of_a_models_public_part() {
     );
 }
 
-/// One calibration, so that the outline, which is hashed too, stays; one weight, the first or the last of each kind. The thresholds of the clamp follow from the rates.
+/// One calibration, so that the outline, which is hashed too, stays; one weight, the first or the last of
+/// each kind. The thresholds of the clamp follow from the rates.
 #[test]
 fn every_single_weight_changes_the_seed_of_all_hints() {
     type Kind = (&'static str, f32, fn(&mut Weights) -> &mut Vec<f32>);
@@ -186,7 +189,8 @@ fn a_hint_that_changes_after_the_opening_is_named() {
     }
 }
 
-/// Also behind other bytes, and before others. The same in every directory, and two setups in one directory leave no trace there.
+/// Also behind other bytes, and before others. The same in every directory, and two setups in one directory
+/// leave no trace there.
 #[test]
 fn what_is_written_is_read() {
     let directory = tempfile::tempdir().unwrap();

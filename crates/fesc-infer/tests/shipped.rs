@@ -1,4 +1,5 @@
-//! The shipped model, privately, on the sample documents: every layer as close to the twin as noisy twins are, and the same label.
+//! The shipped model, privately, on the sample documents: every layer as close to the twin as noisy twins
+//! are, and the same label.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

@@ -50,7 +50,8 @@ fn rescaling() {
     }
 }
 
-/// Into a narrow ring and back: local where nothing is to be known, else one round; the integers are those of one ring.
+/// Into a narrow ring and back: local where nothing is to be known, else one round; the integers are those of
+/// one ring.
 #[test]
 fn rescaling_between_rings() {
     let narrow = Ring::new(34).unwrap();

@@ -1,5 +1,6 @@
-//! A whole run without any third party: correlations by oblivious transfer, with the RLWE generator of products in place (bundles of this
-//! size stay with Gilboa where that is cheaper; `fesc_rlwe::products` has tests of its own).
+//! A whole run without any third party: correlations by oblivious transfer, with the RLWE generator of
+//! products in place (bundles of this size stay with Gilboa where that is cheaper; `fesc_rlwe::products` has
+//! tests of its own).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -30,7 +31,8 @@ fn party(role: Role, mut channel: Channel) -> Party {
     Party::new(role, channel, Box::new(timed))
 }
 
-/// Bytes and rounds of the protocol are the declared ones, however many messages of the generator lie between its own.
+/// Bytes and rounds of the protocol are the declared ones, however many messages of the generator lie between
+/// its own.
 fn check_counted(flow: &Flow, party: &mut Party) {
     let costs = flow.costs().unwrap();
     let online = party.channel().stats().phase(phase::ONLINE);
@@ -64,7 +66,8 @@ fn the_answer_is_the_twins() {
     assert_eq!(answer.class(), outcome.class, "{:?}", outcome.logits);
 }
 
-/// Long enough for both RLWE engines: the masks of chunk states that one of them chooses go through the whole scan, and layers are the twin's.
+/// Long enough for both RLWE engines: the masks of chunk states that one of them chooses go through the whole
+/// scan, and layers are the twin's.
 #[test]
 fn layers_are_the_twins_with_masks_that_the_generator_chose() {
     let wide = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 64, state: 16, groups: 1, norm_groups: 1, ..shape() };

@@ -1,7 +1,8 @@
-//! Time and memory of a float forward pass of a random model: `forward [NAME] [TOKENS] [BLOCK]`; block 0 is sequential.
+//! Time and memory of a float forward pass of a random model: `forward [NAME] [TOKENS] [BLOCK]`; block 0 is
+//! sequential.
 //!
-//! Prints wall and CPU seconds of each of three runs, the wall time up to each tensor of a block summed over the
-//! blocks, and the largest resident size (Linux).
+//! Prints wall and CPU seconds of each of three runs, the wall time up to each tensor of a block summed over
+//! the blocks, and the largest resident size (Linux).
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Trains a tokenizer on a file of documents: `train_tokenizer DOCUMENTS OUT [ENTRIES [lower]]`. Prints counts and times.
+//! Trains a tokenizer on a file of documents: `train_tokenizer DOCUMENTS OUT [ENTRIES [lower]]`. Prints
+//! counts and times.
 
 use std::error::Error;
 use std::path::Path;

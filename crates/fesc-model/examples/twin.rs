@@ -1,5 +1,6 @@
-//! The twin of a random model, or of a checkpoint on random tokens, against float: `twin [NAME or DIRECTORY] [TOKENS] [fast|fine|paper]`. Prints the report, times and memory.
-//! Besides the named shapes there is `classifier`: two layers, d_model 128, 4 heads of 64, state 32, 8,192 tokens.
+//! The twin of a random model, or of a checkpoint on random tokens, against float:
+//! `twin [NAME or DIRECTORY] [TOKENS] [fast|fine|paper]`. Prints the report, times and memory. Besides the
+//! named shapes there is `classifier`: two layers, d_model 128, 4 heads of 64, state 32, 8,192 tokens.
 use std::fs;
 use std::path::Path;
 use std::time::Instant;

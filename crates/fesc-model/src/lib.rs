@@ -1,19 +1,23 @@
-//! Mamba-2 in the clear: shapes, checkpoints, tokenizer and the float reference of what the private engine computes.
+//! Mamba-2 in the clear: shapes, checkpoints, tokenizer and the float reference of what the private engine
+//! computes.
 //!
 //! Where to look:
 //! - [`Config`]: a validated [`Shape`], read from the `config.json` of Hugging Face or of state-spaces;
-//! - [`Checkpoint`]: a directory with `config.json` and `model.safetensors`, checked in full before a tensor is read;
-//! - [`Model`]: the forward pass in `f32`, with the recurrence as it is written or in block dual form ([`Scan`]);
+//! - [`Checkpoint`]: a directory with `config.json` and `model.safetensors`, checked in full before a tensor
+//!   is read;
+//! - [`Model`]: the forward pass in `f32`, with the recurrence as it is written or in block dual form
+//!   ([`Scan`]);
 //! - [`twin`]: the same model in integers, exactly as the two-party protocol computes it;
 //! - [`outline`]: what both parties know of a model: shapes, scales and forms, no weight;
 //! - [`Tokenizer`]: text to token ids, cut to a length, and the training of one;
-//! - [`data`]: labelled documents from JSONL, plain or compressed; [`metrics`]: how good predictions of them are.
+//! - [`data`]: labelled documents from JSONL, plain or compressed; [`metrics`]: how good predictions of them
+//!   are.
 //!
-//! Parity: `tests/parity.rs` holds the forward pass to Hugging Face transformers at 1e-4 relative; the golden files
-//! come from `scripts/parity`.
+//! Parity: `tests/parity.rs` holds the forward pass to Hugging Face transformers at 1e-4 relative; the golden
+//! files come from `scripts/parity`.
 //!
-//! Not guaranteed: anything about time or memory access that depends on the document. This crate runs where the
-//! document may be seen.
+//! Not guaranteed: anything about time or memory access that depends on the document. This crate runs where
+//! the document may be seen.
 #![forbid(unsafe_code)]
 
 pub mod checkpoint;

@@ -1,8 +1,8 @@
 //! How good predictions are: a confusion matrix, accuracy and macro-F1.
 //!
-//! Accuracy is the share of right predictions. F1 of a class is 2 TP / (2 TP + FP + FN), macro-F1 its mean over the
-//! classes that occur, as a truth or as a prediction. A class that occurs in neither has no F1 and is left out; one
-//! that is only ever predicted counts with 0. This is the default of scikit-learn.
+//! Accuracy is the share of right predictions. F1 of a class is 2 TP / (2 TP + FP + FN), macro-F1 its mean
+//! over the classes that occur, as a truth or as a prediction. A class that occurs in neither has no F1 and
+//! is left out; one that is only ever predicted counts with 0. This is the default of scikit-learn.
 
 use serde::Serialize;
 
@@ -74,7 +74,8 @@ impl Confusion {
     }
 }
 
-/// The class of the largest logit; the first of several equal ones. `None` without a logit or where one is not a number.
+/// The class of the largest logit; the first of several equal ones. `None` without a logit or where one is
+/// not a number.
 pub fn largest<T: PartialOrd + Copy>(logits: &[T]) -> Option<usize> {
     let mut best: Option<(usize, T)> = None;
     for (class, &logit) in logits.iter().enumerate() {
@@ -98,8 +99,8 @@ mod tests {
         confusion
     }
 
-    /// Truth 0 0 0 1 1 2, predicted 0 0 1 1 2 3 of five classes. By hand: F1 of 0 is 4/5, of 1 is 1/2, of 2 and 3 is 0;
-    /// class 4 does not occur.
+    /// Truth 0 0 0 1 1 2, predicted 0 0 1 1 2 3 of five classes. By hand: F1 of 0 is 4/5, of 1 is 1/2, of 2
+    /// and 3 is 0; class 4 does not occur.
     #[test]
     fn figures_are_those_worked_out_by_hand() {
         let confusion = count(&[(0, 0), (0, 0), (0, 1), (1, 1), (1, 2), (2, 3)], 5);

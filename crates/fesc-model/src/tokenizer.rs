@@ -1,10 +1,11 @@
 //! Text to token ids, by the `tokenizers` library, from the `tokenizer.json` of the model.
 //!
-//! No special token is added and the file's own cutting and padding are off: the document's ids are those of its
-//! text, the first `length` of them. Padding is on the right: the model is causal, so that padding changes no state
-//! of a token before it, and only pooling must know the true length.
+//! No special token is added and the file's own cutting and padding are off: the document's ids are those of
+//! its text, the first `length` of them. Padding is on the right: the model is causal, so that padding
+//! changes no state of a token before it, and only pooling must know the true length.
 //!
-//! Not guaranteed: the library reads the file; a hostile tokenizer file is bounded in size here and nothing else.
+//! Not guaranteed: the library reads the file; a hostile tokenizer file is bounded in size here and nothing
+//! else.
 
 mod train;
 

@@ -277,7 +277,8 @@ fn a_file_that_shrinks_after_it_was_opened_is_an_error() {
     assert!(matches!(checkpoint.load(), Err(ModelError::Io { .. })));
 }
 
-/// Every byte of length and header and every 31st byte of the data, changed in two ways: an error or a sound model.
+/// Every byte of length and header and every 31st byte of the data, changed in two ways: an error or a sound
+/// model.
 #[test]
 fn no_changed_byte_makes_a_panic() {
     let case = "real-decays-f16";

@@ -1,6 +1,8 @@
-//! The float model against Hugging Face transformers, on golden files made by `scripts/parity/make_golden.py`.
+//! The float model against Hugging Face transformers, on golden files made by
+//! `scripts/parity/make_golden.py`.
 //!
-//! Measure: the largest difference over a tensor relative to the tensor's root mean square, at most 1e-4 (issue 3).
+//! Measure: the largest difference over a tensor relative to the tensor's root mean square, at most 1e-4
+//! (issue 3).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;

@@ -1,7 +1,8 @@
 //! The local work of a bundle's products online: `cargo run --release -p fesc-mpc --example bundle_speed`.
 //!
-//! One party opens tensors of zeros against a peer that does the same, with correlations from a generator that does nothing, and the time of each
-//! product's share is printed, with the multiplications that it takes (two products of shares).
+//! One party opens tensors of zeros against a peer that does the same, with correlations from a generator
+//! that does nothing, and the time of each product's share is printed, with the multiplications that it takes
+//! (two products of shares).
 
 use std::time::Instant;
 
@@ -31,7 +32,8 @@ impl CrossTerms for Nothing {
     }
 }
 
-/// The products of a segment at the base size: k, h, i, j, n, p, the chunks twice, a tree's nodes, tokens x inner.
+/// The products of a segment at the base size: k, h, i, j, n, p, the chunks twice, a tree's nodes, tokens x
+/// inner.
 fn segment(ring: Ring) -> (Vec<&'static str>, Bundle) {
     let (full, lower) = (Tensor::new, Tensor::lower);
     let (names, rows): (Vec<_>, Vec<_>) = [

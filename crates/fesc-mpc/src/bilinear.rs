@@ -1,9 +1,10 @@
-//! The products of a bundle on plain ring vectors: one implementation for the ideal functionality, the online step and
-//! the plaintext twin.
+//! The products of a bundle on plain ring vectors: one implementation for the ideal functionality, the online
+//! step and the plaintext twin.
 //!
-//! Without a sum (element-wise, scaling, outer) the result is written in its own order, a run at a time. Inner products of
-//! rows are plain loops. All else is one GEMM per batch index, on views of the operands where their entries lie in lines,
-//! on gathered copies elsewhere (a triangle is expanded to its square). Both kinds run on all threads of the rayon pool.
+//! Without a sum (element-wise, scaling, outer) the result is written in its own order, a run at a time.
+//! Inner products of rows are plain loops. All else is one GEMM per batch index, on views of the operands
+//! where their entries lie in lines, on gathered copies elsewhere (a triangle is expanded to its square).
+//! Both kinds run on all threads of the rayon pool.
 
 use fesc_ring::gemm::{Update, gemm, gemm_par};
 use fesc_ring::{Ring, View};
@@ -61,8 +62,8 @@ fn without_sum(ring: Ring, form: &Form, left: &[u64], right: &[u64], out: &mut [
     });
 }
 
-/// Calls `f(run of out, offsets, steps)` so that the runs cover `out`; `axes` are its axes, outermost first, each with its size
-/// and its steps in two other tensors.
+/// Calls `f(run of out, offsets, steps)` so that the runs cover `out`; `axes` are its axes, outermost first,
+/// each with its size and its steps in two other tensors.
 fn each_run(out: &mut [u64], axes: &[(usize, [usize; 2])], f: impl Fn(&mut [u64], [usize; 2], [usize; 2]) + Sync) {
     let (&(len, step), outer) = axes.split_last().unwrap_or((&(1, [0, 0]), &[]));
     out.par_chunks_mut(TASK).enumerate().for_each(|(task, mut part)| {
@@ -204,7 +205,8 @@ impl Lines {
     }
 }
 
-/// `rows` lines of `cols` elements, `step` apart, from `base`, if they are a window of a matrix with lines of `step`.
+/// `rows` lines of `cols` elements, `step` apart, from `base`, if they are a window of a matrix with lines of
+/// `step`.
 fn strided(
     data: &[u64],
     base: usize,

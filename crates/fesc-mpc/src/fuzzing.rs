@@ -1,4 +1,5 @@
-//! Bodies of the fuzz targets (see `fesc_net::fuzzing` for the pattern): functions of bytes that must not panic.
+//! Bodies of the fuzz targets (see `fesc_net::fuzzing` for the pattern): functions of bytes that must not
+//! panic.
 
 use fesc_net::Channel;
 use fesc_ot::CotKind;
@@ -24,8 +25,8 @@ pub fn request(data: &[u8]) {
     }
 }
 
-/// A stored half: whatever the file holds, reading it gives a half, an error, or "damaged". The checksum is made to fit, so
-/// that mutations get past it.
+/// A stored half: whatever the file holds, reading it gives a half, an error, or "damaged". The checksum is
+/// made to fit, so that mutations get past it.
 pub fn stored_half(data: &[u8]) {
     let Ok(ring) = Ring::new(48) else { return };
     let body = data.len().saturating_sub(32);
@@ -37,8 +38,8 @@ pub fn stored_half(data: &[u8]) {
     }
 }
 
-/// Every message that one party receives, spoilt by `data`: the first byte chooses party and protocol, the others are
-/// XORed over the payloads as they come. Both parties must end, with a result or an error.
+/// Every message that one party receives, spoilt by `data`: the first byte chooses party and protocol, the
+/// others are XORed over the payloads as they come. Both parties must end, with a result or an error.
 pub fn messages(data: &[u8]) {
     let Some((&choice, noise)) = data.split_first() else { return };
     let (mut c0, mut c1) = Channel::memory_pair();
@@ -83,7 +84,8 @@ fn generate(role: Role, mut channel: Channel, kind: CotKind) -> Result<(), MpcEr
     requests.iter().try_for_each(|r| source.take(&mut channel, r).map(drop))
 }
 
-/// An activation online, with a dealer of its own for each party (the halves need not fit: the peer is hostile).
+/// An activation online, with a dealer of its own for each party (the halves need not fit: the peer is
+/// hostile).
 fn activate(role: Role, channel: Channel) -> Result<(), MpcError> {
     let Ok(table) = fesc_approx::silu::preset() else { return Ok(()) };
     let (mine, dealer_end) = Channel::memory_pair();
@@ -131,8 +133,8 @@ mod tests {
         }
     }
 
-    /// The inputs that must be accepted are, so the targets do not replay refusals only. With `FESC_WRITE_CORPUS` set
-    /// this test writes the corpora anew.
+    /// The inputs that must be accepted are, so the targets do not replay refusals only. With
+    /// `FESC_WRITE_CORPUS` set this test writes the corpora anew.
     #[test]
     fn corpora_hold_accepted_inputs() {
         let write = std::env::var_os("FESC_WRITE_CORPUS").is_some();

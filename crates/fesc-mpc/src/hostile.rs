@@ -1,6 +1,6 @@
-//! A peer's bytes are hostile: garbage of the right length in place of any message, in any protocol, ends in a result or
-//! an error on both sides, never in a panic or a hang. (Wrong lengths, tags and orders are refused by the channel and
-//! tested there.)
+//! A peer's bytes are hostile: garbage of the right length in place of any message, in any protocol, ends in
+//! a result or an error on both sides, never in a panic or a hang. (Wrong lengths, tags and orders are
+//! refused by the channel and tested there.)
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;

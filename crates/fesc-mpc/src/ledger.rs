@@ -1,9 +1,9 @@
 //! Declared costs: what a protocol sends, how deep its messages chain, what correlations it uses.
 //!
-//! Every protocol of this crate has a `declare` function that writes its message schedule to a [`Ledger`]: the same
-//! sends in the same order, without data. The ledger keeps the two parties' causal clocks exactly as
-//! [`fesc_net::Channel`] does, so that declared rounds and bytes equal the counted ones to the last byte (tested for
-//! every protocol). The estimator is the sum of these declarations.
+//! Every protocol of this crate has a `declare` function that writes its message schedule to a [`Ledger`]:
+//! the same sends in the same order, without data. The ledger keeps the two parties' causal clocks exactly as
+//! [`fesc_net::Channel`] does, so that declared rounds and bytes equal the counted ones to the last byte
+//! (tested for every protocol). The estimator is the sum of these declarations.
 
 use fesc_net::HEADER_BYTES;
 

@@ -5,9 +5,10 @@
 //! - [`protocol`]: open, multiply, truncate, compare, select, arg-max;
 //! - [`activation`]: SiLU, softplus, exp, rsqrt, in our forms and in the paper's.
 //!
-//! Every protocol is a small struct that fixes its shape: `declare` writes its exact cost and its correlations to a
-//! [`Ledger`] before anything runs, `run` does the work on shares. All of them are batched over whole tensors: rounds do
-//! not grow with the number of elements. Semi-honest security; no claim beyond it.
+//! Every protocol is a small struct that fixes its shape: `declare` writes its exact cost and its
+//! correlations to a [`Ledger`] before anything runs, `run` does the work on shares. All of them are batched
+//! over whole tensors: rounds do not grow with the number of elements. Semi-honest security; no claim beyond
+//! it.
 #![forbid(unsafe_code)]
 
 pub mod activation;

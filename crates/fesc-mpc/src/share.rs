@@ -1,7 +1,7 @@
 //! Additive shares over `Z_2^l` and XOR shares of bits.
 //!
-//! A secret `x` is `x0 + x1 mod 2^l`; each party holds one summand. Everything in this module is local: it moves no
-//! byte and costs no round.
+//! A secret `x` is `x0 + x1 mod 2^l`; each party holds one summand. Everything in this module is local: it
+//! moves no byte and costs no round.
 
 use fesc_ring::{Prg, Ring};
 use zeroize::Zeroize;

@@ -34,7 +34,8 @@ pub(crate) fn sample_requests() -> Vec<Request> {
     ]
 }
 
-/// One product of every class over axes of sizes `k, q, c, p`, operands in awkward orders. `q` is the side of the triangles.
+/// One product of every class over axes of sizes `k, q, c, p`, operands in awkward orders. `q` is the side of
+/// the triangles.
 pub(crate) fn graph(ring: Ring, [k, q, c, p]: [usize; 4]) -> Bundle {
     // Axes: 0 = k, 1 = i and 2 = j (both q), 3 = c, 4 = p, 5 = an axis of one place.
     let full = Tensor::new;
@@ -166,8 +167,8 @@ pub(crate) fn on_shares(
     (outcome.out[0].join(&outcome.out[1]).unwrap(), outcome)
 }
 
-/// Takes every request from two providers over a fresh channel and checks each pair of halves against the ideal
-/// functionality: recomputing the determined fields from the free ones must change nothing.
+/// Takes every request from two providers over a fresh channel and checks each pair of halves against the
+/// ideal functionality: recomputing the determined fields from the free ones must change nothing.
 pub(crate) fn check_provider(
     requests: &[Request],
     make: impl Fn(Role, &mut Channel) -> Box<dyn Correlations + Send> + Sync,

@@ -1,9 +1,10 @@
-//! View tests (anchors D3, 16, 17, 23): what a party receives does not depend on the other's input; remove any one mask
-//! and the same test fails.
+//! View tests (anchors D3, 16, 17, 23): what a party receives does not depend on the other's input; remove
+//! any one mask and the same test fails.
 //!
-//! The adversary's own shares are fixed and its own masks are zero (it knows them, so this only renames its view). The
-//! victim's shares are one constant for all elements, the same for every element, so that anything unmasked is
-//! glaring. The statistic looks at the bytes received and at their XOR with what the adversary sent.
+//! The adversary's own shares are fixed and its own masks are zero (it knows them, so this only renames its
+//! view). The victim's shares are one constant for all elements, the same for every element, so that anything
+//! unmasked is glaring. The statistic looks at the bytes received and at their XOR with what the adversary
+//! sent.
 //!
 //! Every mask of every correlation that a primitive takes is removed in turn: each must be missed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -43,7 +44,8 @@ type Protocol<'a> = dyn Fn(&mut Party, u64) -> Result<(), MpcError> + Sync + 'a;
 /// All payloads that each party received.
 type Transcript = [Vec<Vec<u8>>; 2];
 
-/// Runs the protocol; the victim's share is `secret`, the adversary's 0. `removed` is the victim's mask that is missing.
+/// Runs the protocol; the victim's share is `secret`, the adversary's 0. `removed` is the victim's mask that
+/// is missing.
 fn observe(
     protocol: &Protocol<'_>,
     victim: Role,
@@ -230,8 +232,8 @@ fn arg_max_and_silu() {
     check("arg-max", &|p, s| step.run(p, &constant(r, s)).map(drop), [0x34_5678, 9]);
     let table = fesc_approx::silu::preset().unwrap();
     let act = Piecewise::new(table).into_ring(r);
-    // The last truncation works on shares that are uniform by themselves, so removing its mask does not show in one
-    // message; `truncate_and_extend` removes it where the shares are fixed.
+    // The last truncation works on shares that are uniform by themselves, so removing its mask does not show
+    // in one message; `truncate_and_extend` removes it where the shares are fixed.
     let inner = |r: &Request| !matches!(r, Request::BitProducts(_));
     let run = |p: &mut Party, s: u64| act.run(p, &constant(table.ring(), s)).map(drop);
     check_controls("SiLU", &run, [0x1_8000, 0xffff_ffff_0000], &inner);

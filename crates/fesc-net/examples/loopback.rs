@@ -1,4 +1,5 @@
-//! Measures a channel over each transport on this machine: one-way throughput and the time of a small exchange.
+//! Measures a channel over each transport on this machine: one-way throughput and the time of a small
+//! exchange.
 //!
 //! `cargo run --release -p fesc-net --example loopback -- [MESSAGE_MIB] [MESSAGES] [EXCHANGES] [PROFILE]`
 #![allow(clippy::unwrap_used, reason = "a program for measurements; any failure should end it")]

@@ -13,7 +13,8 @@ use crate::stats::Counter;
 use crate::writer::{self, Output, Sink};
 use crate::{Config, Fingerprint, HEADER_BYTES, NetError, Stats, Tag};
 
-/// After an error, what is still queued is sent for at most this long: it may tell the peer something, but no more.
+/// After an error, what is still queued is sent for at most this long: it may tell the peer something, but no
+/// more.
 const AFTER_ERROR: Duration = Duration::from_secs(2);
 
 /// At most this much is read away when a socket is closed: a peer that sends for ever must not keep us.
@@ -21,8 +22,9 @@ const UNREAD_LIMIT: usize = 16 << 20;
 
 /// One end of a connection between two parties.
 ///
-/// `send` queues and returns; a writer thread empties the queue, so both sides may send first without a deadlock (up to
-/// [`Config::queue_bytes`]; above, both would stall into an error), and there is no flush to forget. Dropping a channel still sends what is queued, for at most the write timeout.
+/// `send` queues and returns; a writer thread empties the queue, so both sides may send first without a
+/// deadlock (up to [`Config::queue_bytes`]; above, both would stall into an error), and there is no flush to
+/// forget. Dropping a channel still sends what is queued, for at most the write timeout.
 pub struct Channel {
     outgoing: Arc<Queue>,
     writer: Option<JoinHandle<()>>,
@@ -66,8 +68,8 @@ impl Clock {
 #[cfg(feature = "tap")]
 pub type Tap = Box<dyn FnMut(Tag, &mut Vec<u8>) + Send>;
 
-/// Ends a channel from another thread: a wait in `send` or `recv` returns with an error, and so does every later call. For
-/// time limits on whole sessions, and for a server that stops.
+/// Ends a channel from another thread: a wait in `send` or `recv` returns with an error, and so does every
+/// later call. For time limits on whole sessions, and for a server that stops.
 pub struct Hangup {
     socket: Option<TcpStream>,
     outgoing: Option<Arc<Queue>>,
@@ -101,7 +103,8 @@ enum Incoming {
 }
 
 impl Channel {
-    /// Two connected ends in memory, with the default limits and no shaping. Payloads are moved, never copied.
+    /// Two connected ends in memory, with the default limits and no shaping. Payloads are moved, never
+    /// copied.
     pub fn memory_pair() -> (Channel, Channel) {
         Channel::unshaped_pair(&Config::default())
     }
@@ -128,8 +131,8 @@ impl Channel {
         Ok((end(&to_b, &to_a)?, end(&to_a, &to_b)?))
     }
 
-    /// One end over the two halves of a stream on which the hellos of `hello_bytes` each have been exchanged: message 0
-    /// in both directions, and round 1. `peer` is the fingerprint that the peer has proved.
+    /// One end over the two halves of a stream on which the hellos of `hello_bytes` each have been exchanged:
+    /// message 0 in both directions, and round 1. `peer` is the fingerprint that the peer has proved.
     pub(crate) fn after_hello(
         source: Box<dyn Read + Send>,
         sink: Box<dyn Sink>,
@@ -174,8 +177,8 @@ impl Channel {
         }
     }
 
-    /// Shows every payload that arrives to `tap` before the protocol sees it. Only with the feature `tap`, which tests of
-    /// other crates switch on and no program does.
+    /// Shows every payload that arrives to `tap` before the protocol sees it. Only with the feature `tap`,
+    /// which tests of other crates switch on and no program does.
     #[cfg(feature = "tap")]
     pub fn set_tap(&mut self, tap: Tap) {
         self.tap = Some(tap);
@@ -188,15 +191,15 @@ impl Channel {
         self.peer
     }
 
-    /// Starts (or goes back to) a named phase; all counts go to it until the next call. The causal clock runs on: a round of this
-    /// phase may begin where the one before ended, and need not be told to the peer.
+    /// Starts (or goes back to) a named phase; all counts go to it until the next call. The causal clock runs
+    /// on: a round of this phase may begin where the one before ended, and need not be told to the peer.
     pub fn phase(&mut self, name: &str) {
         self.counter.enter(name);
     }
 
-    /// The same with a causal clock of its own, which stands still while another phase's runs. So the rounds of a phase are those of
-    /// its own messages, whatever comes before or between them. Both parties must begin it between the same messages, else
-    /// depths are wrong and sooner or later refused.
+    /// The same with a causal clock of its own, which stands still while another phase's runs. So the rounds
+    /// of a phase are those of its own messages, whatever comes before or between them. Both parties must
+    /// begin it between the same messages, else depths are wrong and sooner or later refused.
     pub fn begin(&mut self, name: &str) {
         self.counter.enter(name);
         if self.running == name {
@@ -215,7 +218,8 @@ impl Channel {
         &self.counter.stats
     }
 
-    /// Sends one message. Returns as soon as it is queued; an error may therefore belong to an earlier message.
+    /// Sends one message. Returns as soon as it is queued; an error may therefore belong to an earlier
+    /// message.
     pub fn send(&mut self, tag: Tag, payload: Vec<u8>) -> Result<(), NetError> {
         if self.broken {
             return Err(NetError::Ended);
@@ -298,8 +302,9 @@ impl Channel {
         Ok(Hangup { socket, outgoing: Some(Arc::clone(&self.outgoing)), inbox })
     }
 
-    /// Sends what is queued, tells the peer that no more will come, and reports whether all of it could be sent.
-    /// It does not wait until the peer has read it; messages of the peer that arrive later may still cost it our last ones.
+    /// Sends what is queued, tells the peer that no more will come, and reports whether all of it could be
+    /// sent. It does not wait until the peer has read it; messages of the peer that arrive later may still
+    /// cost it our last ones.
     pub fn close(mut self) -> Result<(), NetError> {
         self.finish()
     }
@@ -355,8 +360,8 @@ impl Drop for Channel {
     }
 }
 
-/// Reads away what has arrived and nobody asked for. Closing a socket with unread bytes is a reset, which throws away what
-/// we have sent and the peer has not yet read.
+/// Reads away what has arrived and nobody asked for. Closing a socket with unread bytes is a reset, which
+/// throws away what we have sent and the peer has not yet read.
 fn discard_unread(mut socket: &TcpStream) {
     if socket.set_nonblocking(true).is_ok() {
         let mut rest = [0; 4096];
@@ -393,7 +398,8 @@ mod tests {
     #[test]
     fn counts_are_exact_and_rounds_are_causal() {
         let (mut a, mut b) = Channel::memory_pair();
-        // Two messages one after the other are one round; the answer is the second; a simultaneous exchange the third.
+        // Two messages one after the other are one round; the answer is the second; a simultaneous exchange
+        // the third.
         a.send(T, vec![1; 10]).unwrap();
         a.send(T, vec![2; 20]).unwrap();
         b.recv(T, 10).unwrap();
@@ -413,8 +419,9 @@ mod tests {
         assert_eq!(sa.phase("exchange").rounds, 1);
     }
 
-    /// A generator's messages between two of the protocol: with one clock they hide its rounds or add to them, depending on who
-    /// sent last. With a clock of its own each phase has the rounds that it would have alone.
+    /// A generator's messages between two of the protocol: with one clock they hide its rounds or add to
+    /// them, depending on who sent last. With a clock of its own each phase has the rounds that it would have
+    /// alone.
     #[test]
     fn a_phase_with_its_own_clock_has_its_own_rounds() {
         let (mut a, mut b) = Channel::memory_pair();

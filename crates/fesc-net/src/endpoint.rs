@@ -1,8 +1,8 @@
 //! Listening and connecting: TCP, TLS, hello, and then a [`Channel`].
 //!
-//! `accept` returns as soon as TCP is up; the handshake belongs to [`Pending::establish`], so that a server can run it in
-//! the client's own thread and a slow client keeps nobody waiting. TLS and hello together have one deadline, which no
-//! trickle of bytes can extend.
+//! `accept` returns as soon as TCP is up; the handshake belongs to [`Pending::establish`], so that a server
+//! can run it in the client's own thread and a slow client keeps nobody waiting. TLS and hello together have
+//! one deadline, which no trickle of bytes can extend.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -83,8 +83,8 @@ impl Listener {
         Ok(self.pending(socket, peer))
     }
 
-    /// Waits for the next client for at most `limit`: `None` when nobody came. A server asks again and again, and looks in
-    /// between whether it is to stop. Not for two threads at once.
+    /// Waits for the next client for at most `limit`: `None` when nobody came. A server asks again and again,
+    /// and looks in between whether it is to stop. Not for two threads at once.
     pub fn accept_within(&self, limit: Duration) -> Result<Option<Pending>, NetError> {
         let refuse = |source| NetError::Connect { what: "accept on", address: self.address.to_string(), source };
         let until = Instant::now() + limit;
@@ -128,7 +128,8 @@ impl Pending {
         self.peer
     }
 
-    /// A handle with which another thread can end this connection, also while it is being established and afterwards.
+    /// A handle with which another thread can end this connection, also while it is being established and
+    /// afterwards.
     pub fn hangup(&self) -> Result<Hangup, NetError> {
         Ok(Hangup::of_socket(self.socket.try_clone().map_err(system("splitting the socket"))?))
     }

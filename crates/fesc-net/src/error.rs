@@ -8,7 +8,8 @@ use crate::{Fingerprint, Tag};
 
 /// An error of the channel. Each is final: the session ends, nothing is retried inside it.
 ///
-/// `index` is the number of the message in its own direction, counted from 0; over a socket number 0 is the hello.
+/// `index` is the number of the message in its own direction, counted from 0; over a socket number 0 is the
+/// hello.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {

@@ -1,4 +1,5 @@
-//! The frame header: 16 bytes before every payload, checked in full before anything is reserved for the payload.
+//! The frame header: 16 bytes before every payload, checked in full before anything is reserved for the
+//! payload.
 //!
 //! | offset | bytes | field | check |
 //! |---|---|---|---|
@@ -8,10 +9,11 @@
 //! | 8 | 4 | causal depth | see below |
 //! | 12 | 4 | payload length | equal to the one expected |
 //!
-//! All fields are little endian. The causal depth of a message is one more than the greatest depth its sender had
-//! received when it sent it. So an honest depth never falls, and is at most one more than the greatest depth that we
-//! have sent ourselves; anything else is refused. A phase may have a clock of its own ([`crate::Channel::begin`]): then only its
-//! own messages count. The depth carries no data of the protocol, only the round count.
+//! All fields are little endian. The causal depth of a message is one more than the greatest depth its sender
+//! had received when it sent it. So an honest depth never falls, and is at most one more than the greatest
+//! depth that we have sent ourselves; anything else is refused. A phase may have a clock of its own
+//! ([`crate::Channel::begin`]): then only its own messages count. The depth carries no data of the protocol,
+//! only the round count.
 
 use crate::NetError;
 

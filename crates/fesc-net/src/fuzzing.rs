@@ -1,8 +1,9 @@
 //! Bodies of the fuzz targets, and the replay of their corpora on the stable toolchain.
 //!
-//! A target is a function of bytes that must not panic; what it asserts beyond that is its own business. The pattern, for
-//! any crate: the body lives here (or in a module like this one), `fuzz/fuzz_targets/NAME.rs` is three lines that call
-//! it, `fuzz/corpus/NAME/` holds a few small inputs, and an ordinary test calls [`replay`] with the same body.
+//! A target is a function of bytes that must not panic; what it asserts beyond that is its own business. The
+//! pattern, for any crate: the body lives here (or in a module like this one), `fuzz/fuzz_targets/NAME.rs` is
+//! three lines that call it, `fuzz/corpus/NAME/` holds a few small inputs, and an ordinary test calls
+//! [`replay`] with the same body.
 
 use std::io;
 use std::path::Path;
@@ -64,8 +65,8 @@ pub fn frames(data: &[u8]) {
     }
 }
 
-/// Runs `body` on every file of `corpus` and on `mutations` changed copies of each; returns how many inputs were run.
-/// The changes depend only on the file's content, so a failure comes back on every run.
+/// Runs `body` on every file of `corpus` and on `mutations` changed copies of each; returns how many inputs
+/// were run. The changes depend only on the file's content, so a failure comes back on every run.
 pub fn replay(corpus: &Path, mutations: usize, body: fn(&[u8])) -> io::Result<usize> {
     let mut runs = 0;
     for entry in std::fs::read_dir(corpus)? {

@@ -10,7 +10,8 @@
 //! | 32 | 32 | hash of the session and its parameters, from the caller |
 //! | 64 | 32 | TLS exporter value of this connection; zero without TLS |
 //!
-//! Two ends that do not run the same thing stop here. The exporter value ties the hello to its TLS connection.
+//! Two ends that do not run the same thing stop here. The exporter value ties the hello to its TLS
+//! connection.
 
 use subtle::ConstantTimeEq;
 

@@ -106,16 +106,19 @@ impl Identity {
         Fingerprint::of(&self.certificate)
     }
 
-    /// Writes the private key (mode 0600) and the certificate to two new files. Existing files are never touched.
+    /// Writes the private key (mode 0600) and the certificate to two new files. Existing files are never
+    /// touched.
     pub fn save(&self, key_path: &Path, certificate_path: &Path) -> Result<(), NetError> {
         write_new(key_path, self.key_pem.as_bytes(), 0o600)?;
         write_new(certificate_path, self.certificate_pem.as_bytes(), 0o644).inspect_err(|_| {
-            // We made this key file a moment ago and nobody has seen its certificate: leave no half identity behind.
+            // We made this key file a moment ago and nobody has seen its certificate: leave no half identity
+            // behind.
             let _ = std::fs::remove_file(key_path);
         })
     }
 
-    /// Reads both files back. Refuses a key file that others may read, and a key that is not the certificate's.
+    /// Reads both files back. Refuses a key file that others may read, and a key that is not the
+    /// certificate's.
     pub fn load(key_path: &Path, certificate_path: &Path) -> Result<Identity, NetError> {
         let key_pem = Zeroizing::new(read_text(key_path, true)?);
         let certificate_pem = read_text(certificate_path, false)?;

@@ -1,9 +1,10 @@
 //! The channel between two parties.
 //!
-//! One [`Channel`] serves every protocol. A message is a frame with a tag, a sequence number and a length that the
-//! receiver already knows; anything else is refused before memory is reserved for it. Sending does not
-//! wait for the peer's reading (a writer thread owns the outgoing half) until [`Config::queue_bytes`] are queued, so there
-//! is no flush to forget, and no deadlock when both sides send less than that first. Bytes and rounds are counted exactly, per named phase, in both directions.
+//! One [`Channel`] serves every protocol. A message is a frame with a tag, a sequence number and a length
+//! that the receiver already knows; anything else is refused before memory is reserved for it. Sending does
+//! not wait for the peer's reading (a writer thread owns the outgoing half) until [`Config::queue_bytes`] are
+//! queued, so there is no flush to forget, and no deadlock when both sides send less than that first. Bytes
+//! and rounds are counted exactly, per named phase, in both directions.
 //!
 //! | transport | made by | protection |
 //! |---|---|---|
@@ -19,8 +20,8 @@
 //! expects by a [`Ticket`] in its first bytes.
 //!
 //! # The wire
-//! All integers are little endian. A stream is a hello in each direction and then frames, in each direction numbered
-//! from 0 (the hello) without a gap.
+//! All integers are little endian. A stream is a hello in each direction and then frames, in each direction
+//! numbered from 0 (the hello) without a gap.
 //!
 //! | what | bytes | fields |
 //! |---|---|---|
@@ -39,8 +40,8 @@
 //! | 0x0680..=0x06ff | private inference, sessions |
 //!
 //! # What is not promised
-//! The channel hides neither the sizes nor the times of messages. A peer that sends one byte now and then keeps a
-//! session open; limits on whole sessions belong to the server. Without TLS nothing is protected.
+//! The channel hides neither the sizes nor the times of messages. A peer that sends one byte now and then
+//! keeps a session open; limits on whole sessions belong to the server. Without TLS nothing is protected.
 //! Everybody on the way reads a [`Ticket`]; only the pinned server sees a client's certificate.
 //!
 //! # Examples

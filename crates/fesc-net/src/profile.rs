@@ -1,6 +1,7 @@
 //! Network profiles and the release schedule that imitates them.
 //!
-//! Each end delays its own sending, so a round trip costs the full round-trip time, as the paper's profiles mean it:
+//! Each end delays its own sending, so a round trip costs the full round-trip time, as the paper's profiles
+//! mean it:
 //!
 //! ```text
 //! start     = max(queued, link free)
@@ -8,9 +9,10 @@
 //! release   = link free + RTT / 2
 //! ```
 //!
-//! FIFO, no loss, no window: the imitated link keeps any number of bytes in flight. TLS overhead (about 0.2 percent) is
-//! not charged. The real network under it adds its own delay, so frames are never faster than the profile. Only frames are
-//! shaped: connecting, the TLS handshake and the hello run at the speed of the real network.
+//! FIFO, no loss, no window: the imitated link keeps any number of bytes in flight. TLS overhead (about 0.2
+//! percent) is not charged. The real network under it adds its own delay, so frames are never faster than the
+//! profile. Only frames are shaped: connecting, the TLS handshake and the hello run at the speed of the real
+//! network.
 
 use std::fmt;
 use std::str::FromStr;
@@ -137,7 +139,8 @@ fn quantity(text: &str, units: &[(&str, u64)]) -> Option<f64> {
     (value.is_finite() && value >= 0.0).then_some(value * *scale as f64)
 }
 
-/// The release schedule of one direction. A pure function of its inputs: the clock is an argument, so tests need none.
+/// The release schedule of one direction. A pure function of its inputs: the clock is an argument, so tests
+/// need none.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     profile: Profile,

@@ -1,7 +1,8 @@
-//! The queue of frames between `send` and whoever takes them: the writer thread, or the peer itself in memory.
+//! The queue of frames between `send` and whoever takes them: the writer thread, or the peer itself in
+//! memory.
 //!
-//! It is bounded in bytes. A frame counts until its taker says that it is done with it, so frames that are being written
-//! count too. One frame is always admitted into an empty queue, whatever its size.
+//! It is bounded in bytes. A frame counts until its taker says that it is done with it, so frames that are
+//! being written count too. One frame is always admitted into an empty queue, whatever its size.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -132,8 +133,8 @@ impl Queue {
         }
     }
 
-    /// Moves waiting frames to `out`, at most `max`, and none after `enough` bytes; waits for the first. False when no
-    /// more will come.
+    /// Moves waiting frames to `out`, at most `max`, and none after `enough` bytes; waits for the first.
+    /// False when no more will come.
     pub(crate) fn pop_batch(&self, out: &mut Vec<Frame>, max: usize, enough: usize) -> bool {
         let mut state = self.lock();
         while state.frames.is_empty() {
@@ -213,7 +214,8 @@ impl Queue {
         self.lock().failure
     }
 
-    /// Why bytes that had been queued were not sent, if so. A peer that left after taking all of them lost none.
+    /// Why bytes that had been queued were not sent, if so. A peer that left after taking all of them lost
+    /// none.
     pub(crate) fn lost(&self) -> Option<Failure> {
         let state = self.lock();
         state.failure.filter(|_| state.lost)

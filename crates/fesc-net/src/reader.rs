@@ -9,9 +9,9 @@ use crate::{HEADER_BYTES, NetError};
 /// Small frames are read through a buffer of this size; larger reads go straight into the payload.
 const BUFFER: usize = 64 * 1024;
 
-/// A payload is touched in steps of this size. Its address range is reserved at once (the length is the one that our own
-/// protocol asked for), but a page costs memory only when its step comes, so a peer that sends a header and stalls makes
-/// us commit at most this much.
+/// A payload is touched in steps of this size. Its address range is reserved at once (the length is the one
+/// that our own protocol asked for), but a page costs memory only when its step comes, so a peer that sends a
+/// header and stalls makes us commit at most this much.
 const STEP: usize = 1 << 20;
 
 /// Reads frames from any stream.

@@ -11,7 +11,8 @@ pub struct Phase {
     pub sent_frames: u64,
     /// Frames received.
     pub received_frames: u64,
-    /// Growth of the causal depth: the number of one-way message delays on the longest chain. In the total, the sum over phases.
+    /// Growth of the causal depth: the number of one-way message delays on the longest chain. In the total,
+    /// the sum over phases.
     pub rounds: u64,
 }
 

@@ -1,7 +1,8 @@
 //! The writer thread: takes frames from the queue, paces them, puts them on the socket.
 //!
-//! Without shaping, everything that waits goes out in one vectored write: small frames are coalesced, large payloads are
-//! never copied, and nothing waits for more to come. With shaping, each piece goes out at its release time.
+//! Without shaping, everything that waits goes out in one vectored write: small frames are coalesced, large
+//! payloads are never copied, and nothing waits for more to come. With shaping, each piece goes out at its
+//! release time.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use crate::{HEADER_BYTES, NetError};
 /// Frames per vectored write; two slices each stay below the system's limit of 1024.
 const BATCH: usize = 256;
 
-/// No more frames are added to a write of this size, so that the memory of large ones is given back while the next are
-/// on their way.
+/// No more frames are added to a write of this size, so that the memory of large ones is given back while the
+/// next are on their way.
 const BATCH_BYTES: usize = 256 * 1024;
 
 /// The outgoing half of a stream.
@@ -77,8 +78,8 @@ impl Writer {
             Output::Memory(inbox) => inbox.end(Instant::now()),
             Output::Stream(sink) => {
                 let finished = if result.is_ok() { sink.finish() } else { Ok(()) };
-                // A peer that is gone may have left unread messages, which we can still receive. One that does not
-                // read will not write either: wake our reader.
+                // A peer that is gone may have left unread messages, which we can still receive. One that
+                // does not read will not write either: wake our reader.
                 if result.is_err_and(|f| !matches!(f, Failure::Gone { .. })) {
                     sink.abort();
                 }
@@ -151,8 +152,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Sleeps to an absolute time of the pacer, so that oversleeping does not add up. Short naps, so that a peer that
-    /// waits for room in the queue sees that we live.
+    /// Sleeps to an absolute time of the pacer, so that oversleeping does not add up. Short naps, so that a
+    /// peer that waits for room in the queue sees that we live.
     fn sleep_until(&self, at: Duration, index: u32) -> Result<(), Failure> {
         loop {
             let left = at.saturating_sub(self.start.elapsed());

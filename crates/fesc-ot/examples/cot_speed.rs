@@ -1,4 +1,5 @@
-//! Speed, bytes and memory of correlated and random OT: two threads over a memory channel, CPU time per thread.
+//! Speed, bytes and memory of correlated and random OT: two threads over a memory channel, CPU time per
+//! thread.
 //!
 //! `cargo run --release -p fesc-ot --example cot_speed [millions]`
 
@@ -23,7 +24,8 @@ fn peak_mb() -> f64 {
 
 const STEP: usize = 1 << 16;
 
-/// Figures of one party: set-up, then `steps` calls of COT, random OT and 1-of-8 OT. CPU seconds and bytes sent.
+/// Figures of one party: set-up, then `steps` calls of COT, random OT and 1-of-8 OT. CPU seconds and bytes
+/// sent.
 type Figures = [(f64, u64); 4];
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -92,7 +94,8 @@ fn main() -> Result<(), Error> {
                 r[i].1 as f64 / n
             );
         }
-        // Memory only grows, so the silent source goes first: IKNP's receiver may run far ahead over a memory channel.
+        // Memory only grows, so the silent source goes first: IKNP's receiver may run far ahead over a memory
+        // channel.
         println!("{kind:?} peak memory of both parties and the queue between them: {:.0} MB", peak_mb());
     }
     Ok(())

@@ -1,9 +1,10 @@
 //! Base OT over Ristretto: 128 transfers of 128-bit keys.
 //!
-//! Chou and Orlandi (2015/267), in the semi-honest model: the key sender publishes `A = aG`; the key receiver with bits
-//! `c_i` answers `B_i = b_i G + c_i A`; the keys are `k_i^0 = H(i, a B_i)` and `k_i^1 = H(i, a (B_i - A))`, of which the
-//! receiver computes `H(i, b_i A)`. `B_i` is uniform whatever `c_i` is; the other key needs the Diffie-Hellman value of
-//! `A` (gap CDH, random oracle). `H` is SHA-256 bound to the session, the index and `B_i`.
+//! Chou and Orlandi (2015/267), in the semi-honest model: the key sender publishes `A = aG`; the key receiver
+//! with bits `c_i` answers `B_i = b_i G + c_i A`; the keys are `k_i^0 = H(i, a B_i)` and
+//! `k_i^1 = H(i, a (B_i - A))`, of which the receiver computes `H(i, b_i A)`. `B_i` is uniform whatever `c_i`
+//! is; the other key needs the Diffie-Hellman value of `A` (gap CDH, random oracle). `H` is SHA-256 bound to
+//! the session, the index and `B_i`.
 //!
 //! Cost: 64 bytes (with header) one way, 4128 the other, 2 rounds, about 128 x 3 scalar products.
 //! Not guaranteed: malicious security in the UC sense; post-quantum security.
@@ -26,7 +27,8 @@ const POINT: usize = 32;
 const FIRST: usize = POINT + NONCE_BYTES;
 const SECOND: usize = COUNT * POINT + NONCE_BYTES;
 
-/// What set-up costs up to the base OTs. The key sender is the OT *receiver*: extension turns the roles round.
+/// What set-up costs up to the base OTs. The key sender is the OT *receiver*: extension turns the roles
+/// round.
 pub(crate) fn cost() -> OtCost {
     OtCost::from_receiver(FIRST).then(OtCost::from_sender(SECOND))
 }

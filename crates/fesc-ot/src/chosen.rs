@@ -1,12 +1,13 @@
 //! Chosen 1-of-2 OT and correlated OT over `Z_2^l`, from random OT.
 //!
-//! The receiver corrects its random bit `r` to its choice `c` by sending `d = c ^ r` (Beaver 1995): `d` is uniform, since `r`
-//! is. The sender swaps its pads by `d`, so that the receiver holds the pad of `c`.
+//! The receiver corrects its random bit `r` to its choice `c` by sending `d = c ^ r` (Beaver 1995): `d` is
+//! uniform, since `r` is. The sender swaps its pads by `d`, so that the receiver holds the pad of `c`.
 //! - Chosen: the sender sends `m_0 + p_0`, `m_1 + p_1`: `2 l` bits.
-//! - Correlated, for the sender's correlation `w`: it keeps `x = p_0` and sends `p_0 + w - p_1`; the receiver gets
-//!   `y = x + c w`: `l` bits.
+//! - Correlated, for the sender's correlation `w`: it keeps `x = p_0` and sends `p_0 + w - p_1`; the receiver
+//!   gets `y = x + c w`: `l` bits.
 //!
-//! Cost on top of `m` COTs: `ceil(m / 8)` bytes to the sender, then the packed elements to the receiver; 2 rounds.
+//! Cost on top of `m` COTs: `ceil(m / 8)` bytes to the sender, then the packed elements to the receiver; 2
+//! rounds.
 
 use fesc_net::Channel;
 use fesc_ring::Ring;

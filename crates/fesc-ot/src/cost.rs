@@ -4,9 +4,10 @@ use fesc_net::HEADER_BYTES;
 
 /// Bytes (frame headers included) and rounds of a step, known before it runs.
 ///
-/// `rounds` is the length of the longest chain of messages inside the step. The channel counts that same growth of
-/// depth when the step starts in lock-step (its first message answers the peer's last one); a first message that
-/// goes out together with an earlier one of the same direction shares its round, and the channel then counts one less.
+/// `rounds` is the length of the longest chain of messages inside the step. The channel counts that same
+/// growth of depth when the step starts in lock-step (its first message answers the peer's last one); a first
+/// message that goes out together with an earlier one of the same direction shares its round, and the channel
+/// then counts one less.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OtCost {
     /// Bytes from the OT sender to the OT receiver.

@@ -1,14 +1,16 @@
 //! IKNP extension: correlated OT from 128 base keys.
 //!
-//! Ishai, Kilian, Nissim, Petrank (2003), semi-honest. The OT receiver holds key pairs `(k_j^0, k_j^1)`, the OT sender
-//! `k_j^{Delta_j}`. Column `j` of the receiver's matrix is `T_j = G(k_j^0)`; it sends `U_j = G(k_j^0) ^ G(k_j^1) ^ c`; the
-//! sender's column is `Q_j = G(k_j^{Delta_j}) ^ Delta_j U_j = T_j ^ Delta_j c`. So row `i` has `q_i = t_i ^ c_i Delta`.
+//! Ishai, Kilian, Nissim, Petrank (2003), semi-honest. The OT receiver holds key pairs `(k_j^0, k_j^1)`, the
+//! OT sender `k_j^{Delta_j}`. Column `j` of the receiver's matrix is `T_j = G(k_j^0)`; it sends
+//! `U_j = G(k_j^0) ^ G(k_j^1) ^ c`; the sender's column is
+//! `Q_j = G(k_j^{Delta_j}) ^ Delta_j U_j = T_j ^ Delta_j c`. So row `i` has `q_i = t_i ^ c_i Delta`.
 //!
-//! The choices are random, so column 0 is free: `Delta_0 = 1` always, the receiver takes `c = T_0` (unknown to the sender,
-//! who holds `k_0^1` only), hence `Q_0 = 0`, and nothing is sent for it. That is the crate's convention: `lsb(q) = 0` and
-//! `lsb(t) = c`.
+//! The choices are random, so column 0 is free: `Delta_0 = 1` always, the receiver takes `c = T_0` (unknown
+//! to the sender, who holds `k_0^1` only), hence `Q_0 = 0`, and nothing is sent for it. That is the crate's
+//! convention: `lsb(q) = 0` and `lsb(t) = c`.
 //!
-//! Cost: 127 bits per COT, one way (receiver to sender). `U_j` hides `c` under the stream of the key that the sender lacks.
+//! Cost: 127 bits per COT, one way (receiver to sender). `U_j` hides `c` under the stream of the key that the
+//! sender lacks.
 
 use fesc_ring::Prg;
 use fesc_ring::block::transpose_128;

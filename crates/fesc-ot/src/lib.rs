@@ -1,8 +1,10 @@
-//! Oblivious transfer: base OT over Ristretto, IKNP extension, silent correlated OT, random, 1-of-8 and chosen OT.
+//! Oblivious transfer: base OT over Ristretto, IKNP extension, silent correlated OT, random, 1-of-8 and
+//! chosen OT.
 //!
-//! Everything starts from *correlated* OT (COT): the sender holds a global secret `Delta` and values `q_i`, the receiver
-//! `t_i = q_i ^ c_i Delta` with a random choice bit `c_i`. Convention: `lsb(Delta) = 1` and `lsb(q_i) = 0`, so `c_i = lsb(t_i)`
-//! and no bit vector travels beside the blocks. `Delta` then has 127 unknown bits. Two sources, one interface:
+//! Everything starts from *correlated* OT (COT): the sender holds a global secret `Delta` and values `q_i`,
+//! the receiver `t_i = q_i ^ c_i Delta` with a random choice bit `c_i`. Convention: `lsb(Delta) = 1` and
+//! `lsb(q_i) = 0`, so `c_i = lsb(t_i)` and no bit vector travels beside the blocks. `Delta` then has 127
+//! unknown bits. Two sources, one interface:
 //!
 //! | [`CotKind`] | bytes per COT | direction | assumption beyond base OT |
 //! |---|---|---|---|
@@ -10,15 +12,17 @@
 //! | `Silent` | 0.31 | sender to receiver | LPN with regular noise, 10-local code; AES as an ideal cipher |
 //!
 //! Set-up costs 4.2 kB (IKNP) or 0.58 MB (silent). Measured with `examples/cot_speed.rs` on one shared core
-//! of an Emerald Rapids server: 55 to 64 million silent COTs and 90 to 139 million IKNP COTs per CPU-second and party; a silent party
-//! holds about 10 MB.
+//! of an Emerald Rapids server: 55 to 64 million silent COTs and 90 to 139 million IKNP COTs per CPU-second
+//! and party; a silent party holds about 10 MB.
 //!
-//! Random OT hashes the COTs (module `pads`), so that pads look uniform and `Delta` stays hidden when pads are used.
-//! **Never use `q_i`, `q_i ^ Delta` as pads themselves:** two opened pads of one OT give `Delta`; a test shows it.
+//! Random OT hashes the COTs (module `pads`), so that pads look uniform and `Delta` stays hidden when pads
+//! are used. **Never use `q_i`, `q_i ^ Delta` as pads themselves:** two opened pads of one OT give `Delta`; a
+//! test shows it.
 //!
-//! Model: semi-honest, one static corruption. A peer's bytes cannot cause a panic or an unbounded allocation: every
-//! length is fixed beforehand, every curve point is checked. Not guaranteed: malicious security (no consistency
-//! check), post-quantum security (base OT), constant-time memory access in the trees (module `tree`).
+//! Model: semi-honest, one static corruption. A peer's bytes cannot cause a panic or an unbounded allocation:
+//! every length is fixed beforehand, every curve point is checked. Not guaranteed: malicious security (no
+//! consistency check), post-quantum security (base OT), constant-time memory access in the trees (module
+//! `tree`).
 #![forbid(unsafe_code)]
 
 mod base;

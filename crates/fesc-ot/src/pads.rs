@@ -1,10 +1,11 @@
 //! From correlated to random OT: pads by a tweaked hash.
 //!
-//! `pad = H(block, tweak)` with TMMO ([`Aes::hash`]). The tweak is `width * index + v`: unique per (stream, OT, value). Each
-//! stream (1-of-2, 1-of-8) has its own AES key, derived from the session id, and the key changes every [`PER_KEY`] pads. The
-//! security loss of TMMO grows with the hashes under one key (`p q / 2^127` for `p` AES calls; Guo, Katz, Wang, Yu 2020, the
-//! multi-instance argument): one AES call tests a guess against all `q` unchosen pads under its key, if they are known in
-//! full. With `q <= 448` that search takes `2^119` AES calls, about `2^128` bit operations or more, whatever the session's length.
+//! `pad = H(block, tweak)` with TMMO ([`Aes::hash`]). The tweak is `width * index + v`: unique per (stream,
+//! OT, value). Each stream (1-of-2, 1-of-8) has its own AES key, derived from the session id, and the key
+//! changes every [`PER_KEY`] pads. The security loss of TMMO grows with the hashes under one key
+//! (`p q / 2^127` for `p` AES calls; Guo, Katz, Wang, Yu 2020, the multi-instance argument): one AES call
+//! tests a guess against all `q` unchosen pads under its key, if they are known in full. With `q <= 448` that
+//! search takes `2^119` AES calls, about `2^128` bit operations or more, whatever the session's length.
 
 use fesc_ring::block::Aes;
 
@@ -70,8 +71,8 @@ impl Pads {
 mod tests {
     use super::*;
 
-    /// The same block hashed at every index and value, over several keys: no two pads agree, in either stream, and the
-    /// chosen pad is the one of the full list.
+    /// The same block hashed at every index and value, over several keys: no two pads agree, in either
+    /// stream, and the chosen pad is the one of the full list.
     #[test]
     fn no_tweak_repeats() {
         let session = Session::new(1, &[1; 16], &[2; 16], &[3; 32]);

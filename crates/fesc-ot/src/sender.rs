@@ -11,7 +11,8 @@ use crate::source::SenderSource;
 use crate::stock::Stock;
 use crate::{CotKind, OtCost, OtError, times};
 
-/// The party that knows all pads of every OT. Holds the base OTs, the source of correlations and the tweak counters.
+/// The party that knows all pads of every OT. Holds the base OTs, the source of correlations and the tweak
+/// counters.
 ///
 /// Neither `Debug` nor `Clone`:
 /// ```compile_fail
@@ -68,7 +69,8 @@ impl OtSender {
         self.stock.ensure(ch, m, m)
     }
 
-    /// Correlated OT: the values `q_i` (low bit 0); the receiver gets `t_i = q_i ^ c_i delta()`, `c_i = lsb(t_i)`.
+    /// Correlated OT: the values `q_i` (low bit 0); the receiver gets `t_i = q_i ^ c_i delta()`,
+    /// `c_i = lsb(t_i)`.
     pub fn correlated(&mut self, ch: &mut Channel, m: usize) -> Result<Vec<u128>, OtError> {
         self.stock.take_all(ch, m)
     }
@@ -92,12 +94,13 @@ impl OtSender {
 
     /// `m` random 1-of-8 OTs: the pads of `v = 0..8`. Uses three COTs each.
     ///
-    /// With `Q = q_1 ^ x q_2 ^ x^2 q_3` in GF(2^128) and the digit's element `a_v = v_0 ^ v_1 x ^ v_2 x^2`, the pad is
-    /// `H(Q ^ a_v Delta)`; the receiver of digit `d` holds `T = t_1 ^ x t_2 ^ x^2 t_3 = Q ^ a_d Delta`. Any other pad is
-    /// `H(T ^ (a_d ^ a_v) Delta)` with `a_d ^ a_v != 0`. Multiplying by a non-zero field element is a bijection, so the offset
-    /// keeps all 127 bits of Delta's entropy, and seven different offsets are linear functions of one Delta: correlation
-    /// robustness of `H` for such offsets (an ideal permutation has it, the proof for one offset carries over term by
-    /// term) makes the seven pads look uniform.
+    /// With `Q = q_1 ^ x q_2 ^ x^2 q_3` in GF(2^128) and the digit's element `a_v = v_0 ^ v_1 x ^ v_2 x^2`,
+    /// the pad is `H(Q ^ a_v Delta)`; the receiver of digit `d` holds
+    /// `T = t_1 ^ x t_2 ^ x^2 t_3 = Q ^ a_d Delta`. Any other pad is `H(T ^ (a_d ^ a_v) Delta)` with
+    /// `a_d ^ a_v != 0`. Multiplying by a non-zero field element is a bijection, so the offset keeps all 127
+    /// bits of Delta's entropy, and seven different offsets are linear functions of one Delta: correlation
+    /// robustness of `H` for such offsets (an ideal permutation has it, the proof for one offset carries over
+    /// term by term) makes the seven pads look uniform.
     pub fn random_1of8(&mut self, ch: &mut Channel, m: usize) -> Result<Vec<[u128; 8]>, OtError> {
         let mut missing = times(m, 3)?;
         let mut offsets = digit_offsets(self.delta);

@@ -14,8 +14,8 @@ pub(crate) const TAG_CORRELATED: Tag = Tag(0x0206);
 /// Bytes of each party's nonce.
 pub(crate) const NONCE_BYTES: usize = 16;
 
-/// A public name of this instance: both nonces and the first curve point hashed. Two instances never share one, because
-/// each party draws its own nonce.
+/// A public name of this instance: both nonces and the first curve point hashed. Two instances never share
+/// one, because each party draws its own nonce.
 pub(crate) struct Session([u8; 32]);
 
 impl Session {

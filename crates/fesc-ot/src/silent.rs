@@ -1,12 +1,14 @@
 //! Silent correlated OT: Ferret with regular noise, primal LPN and a 10-local code, streamed tree by tree.
 //!
-//! Yang, Weng, Lan, Zhang, Wang (2020/924). From `k` COTs `y` (the LPN secret) and `t` single-point COTs `v` of length `2^b`,
-//! output `z = y A ^ v`, with `A` the public 10-local matrix of [`LocalCode`]: sender `z`, receiver `z ^ x Delta` with
-//! `x = u A ^ e`, pseudorandom by LPN. An iteration makes `n = t 2^b` COTs and keeps the first `k + t b` of them for the next one.
-//! The low-bit convention (`lsb(q) = 0`) is linear, so it passes through the code unchanged.
+//! Yang, Weng, Lan, Zhang, Wang (2020/924). From `k` COTs `y` (the LPN secret) and `t` single-point COTs `v`
+//! of length `2^b`, output `z = y A ^ v`, with `A` the public 10-local matrix of [`LocalCode`]: sender `z`,
+//! receiver `z ^ x Delta` with `x = u A ^ e`, pseudorandom by LPN. An iteration makes `n = t 2^b` COTs and
+//! keeps the first `k + t b` of them for the next one. The low-bit convention (`lsb(q) = 0`) is linear, so it
+//! passes through the code unchanged.
 //!
 //! Output comes tree by tree: beside the table of `k` blocks only one tree and the blocks kept for the next
-//! iteration are held (a whole frame of trees when threads are used). All messages go from the OT sender to the OT receiver, [`TREES_PER_FRAME`] trees in each.
+//! iteration are held (a whole frame of trees when threads are used). All messages go from the OT sender to
+//! the OT receiver, [`TREES_PER_FRAME`] trees in each.
 
 use fesc_ring::Prg;
 use fesc_ring::aligned::{Aligned, HUGE_FROM};
@@ -52,8 +54,8 @@ pub(crate) struct Iteration {
 }
 
 impl Iteration {
-    /// `seed` names the public matrices, `tree_key` the AES keys of the trees; `start` holds `params.reserve()` COTs.
-    /// An iteration that does not repeat (the first, small one) keeps nothing.
+    /// `seed` names the public matrices, `tree_key` the AES keys of the trees; `start` holds
+    /// `params.reserve()` COTs. An iteration that does not repeat (the first, small one) keeps nothing.
     pub(crate) fn new(params: LpnParams, seed: u128, tree_key: u128, start: &[u128], repeats: bool) -> Self {
         let mut it = Self {
             code: LocalCode::new(seed, params.k() as u32),
@@ -167,8 +169,8 @@ impl Iteration {
         out: &mut Vec<u128>,
     ) {
         let (block, trees) = (self.params.block(), parts.len());
-        // Fails closed: without the table, trees would go out as they are, and their noise is sparse. The sizes of a
-        // validated pair of sets rule this out.
+        // Fails closed: without the table, trees would go out as they are, and their noise is sparse. The
+        // sizes of a validated pair of sets rule this out.
         assert!(self.loaded == self.params.k(), "an iteration without its LPN secret");
         let fill = |it: &Self, tree: usize, part: P, leaves: &mut [u128]| {
             let aes = Aes::new(it.tree_key ^ (it.trees_made + tree as u128));

@@ -41,8 +41,8 @@ impl<S: Source> Stock<S> {
         self.source.cost(m.saturating_sub(self.len()))
     }
 
-    /// Refills until `at_least` blocks are here. `wanted >= at_least` is what the whole call still needs: it sizes the
-    /// messages, so that taking piece by piece costs exactly what [`cost`](Self::cost) says.
+    /// Refills until `at_least` blocks are here. `wanted >= at_least` is what the whole call still needs: it
+    /// sizes the messages, so that taking piece by piece costs exactly what [`cost`](Self::cost) says.
     pub(crate) fn ensure(&mut self, ch: &mut Channel, at_least: usize, wanted: usize) -> Result<(), OtError> {
         while self.len() < at_least {
             let left = self.len();

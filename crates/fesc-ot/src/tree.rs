@@ -1,22 +1,25 @@
 //! Single-point COT from the correlated GGM tree (half-tree).
 //!
-//! Guo, Yang, Wang, Zhang, Xie, Liu, Zhao (2022/1431), section 4. The sender's tree has the first level `(r, r ^ Delta)` and
-//! a node `x` has the children `H(x)` and `x ^ H(x)`, so the nodes of *every* level XOR to `Delta`. Child `b` of node `i` of a
-//! level with `P` nodes has index `b P + i`: level `l` decides bit `l` of a leaf's index.
+//! Guo, Yang, Wang, Zhang, Xie, Liu, Zhao (2022/1431), section 4. The sender's tree has the first level
+//! `(r, r ^ Delta)` and a node `x` has the children `H(x)` and `x ^ H(x)`, so the nodes of *every* level XOR
+//! to `Delta`. Child `b` of node `i` of a level with `P` nodes has index `b P + i`: level `l` decides bit `l`
+//! of a leaf's index.
 //!
-//! For level `l` the parties hold one COT, `t_l = q_l ^ r_l Delta`. The sender sends `m_l = K_l ^ q_l` with `K_l` the XOR of the
-//! *left* nodes of that level; the receiver gets `m_l ^ t_l = K_l ^ r_l Delta`: the XOR of the nodes on side `r_l`. It sets
-//! bit `l` of its hidden leaf to `1 ^ r_l`, so it learns every leaf but one, with no message of its own: the position is as
-//! uniform and as hidden as the COT's choice bits. The missing leaf enters as the XOR of all others, which is
-//! `leaf ^ Delta`. Result: `w = v ^ e Delta` with `e` the unit vector of the hidden place.
+//! For level `l` the parties hold one COT, `t_l = q_l ^ r_l Delta`. The sender sends `m_l = K_l ^ q_l` with
+//! `K_l` the XOR of the *left* nodes of that level; the receiver gets `m_l ^ t_l = K_l ^ r_l Delta`: the XOR
+//! of the nodes on side `r_l`. It sets bit `l` of its hidden leaf to `1 ^ r_l`, so it learns every leaf but
+//! one, with no message of its own: the position is as uniform and as hidden as the COT's choice bits. The
+//! missing leaf enters as the XOR of all others, which is `leaf ^ Delta`. Result: `w = v ^ e Delta` with `e`
+//! the unit vector of the hidden place.
 //!
-//! Security for the sender: on the hidden path the receiver sees `H(s ^ Delta) ^ b Delta` with `s` known to it and
-//! random: exactly the circular-correlation-robustness game, so each `m_l` is pseudorandom. The AES key of `H` changes
-//! with every tree, so the number of hashes under one key is `l`, not all of the session. Security for the receiver: it sends nothing.
-//! Cost: 16 bytes and one COT per level, about one AES call per leaf.
+//! Security for the sender: on the hidden path the receiver sees `H(s ^ Delta) ^ b Delta` with `s` known to
+//! it and random: exactly the circular-correlation-robustness game, so each `m_l` is pseudorandom. The AES
+//! key of `H` changes with every tree, so the number of hashes under one key is `l`, not all of the session.
+//! Security for the receiver: it sends nothing. Cost: 16 bytes and one COT per level, about one AES call per
+//! leaf.
 //!
-//! Not guaranteed: the receiver touches memory at places that depend on its own hidden position (within a 16 KB to
-//! 128 KB buffer); a co-resident cache attacker is outside the model.
+//! Not guaranteed: the receiver touches memory at places that depend on its own hidden position (within a 16
+//! KB to 128 KB buffer); a co-resident cache attacker is outside the model.
 
 use fesc_ring::block::Aes;
 

@@ -1,7 +1,7 @@
 //! Speed of the matrix product on one core, per SIMD path, and of bit packing.
 //!
-//! `cargo run --release -p fesc-ring --example gemm_speed [m k n]`; by default shapes of Mamba-base, large and small, and
-//! then packing. Prints GMAC/s (of the fastest run) and, for packing, GB/s of `u64` words.
+//! `cargo run --release -p fesc-ring --example gemm_speed [m k n]`; by default shapes of Mamba-base, large
+//! and small, and then packing. Prints GMAC/s (of the fastest run) and, for packing, GB/s of `u64` words.
 
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
-//! Microseconds per transform, pointwise product, ring product and sample, on one core: every path of this processor, and
-//! `tfhe-ntt` in the same run. Each figure is the minimum over many calls; the contestants take turns, so that all of them see the
-//! same machine.
+//! Microseconds per transform, pointwise product, ring product and sample, on one core: every path of this
+//! processor, and `tfhe-ntt` in the same run. Each figure is the minimum over many calls; the contestants
+//! take turns, so that all of them see the same machine.
 //!
 //! `cargo run --release -p fesc-ring --example ntt_speed`
 
@@ -39,7 +39,8 @@ fn transforms(log: u32) -> Result<(), Box<dyn Error>> {
     for x in [&mut *a, &mut *b, &mut *c] {
         sample::uniform_mod(&mut prg, plan.modulus(), x);
     }
-    // Forward, inverse, multiply-accumulate; rows: our paths, then tfhe-ntt; last: our best path and theirs off a cache line.
+    // Forward, inverse, multiply-accumulate; rows: our paths, then tfhe-ntt; last: our best path and theirs
+    // off a cache line.
     let mut best = vec![[f64::MAX; 3]; paths.len() + 1];
     let mut off_line = [f64::MAX; 2];
     for round in 0..ROUNDS {

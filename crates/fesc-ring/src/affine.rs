@@ -1,10 +1,13 @@
-//! Maps `x -> a x + b y + c` of residue vectors with fixed `a, b, c`: what conversions between bases of primes consist of.
+//! Maps `x -> a x + b y + c` of residue vectors with fixed `a, b, c`: what conversions between bases of
+//! primes consist of.
 //!
-//! Rescaling by a prime, rounding down by a prime, mixed radix digits and fast base conversion are all this map. `y` (and `x`)
-//! may be residues of *another* prime: any number below `2^52` is taken, and the result is reduced.
+//! Rescaling by a prime, rounding down by a prime, mixed radix digits and fast base conversion are all this
+//! map. `y` (and `x`) may be residues of *another* prime: any number below `2^52` is taken, and the result is
+//! reduced.
 //!
-//! The AVX-512 path takes primes below `2^50`: with `w' = floor(w 2^52 / p)` and `q = hi(y w')`, `y w - q p` is in `[0, 2p)` (Harvey),
-//! two of them are below `4p <= 2^52`. Other primes and processors run plain Rust. No branch and no address depends on the data.
+//! The AVX-512 path takes primes below `2^50`: with `w' = floor(w 2^52 / p)` and `q = hi(y w')`, `y w - q p`
+//! is in `[0, 2p)` (Harvey), two of them are below `4p <= 2^52`. Other primes and processors run plain Rust.
+//! No branch and no address depends on the data.
 
 use crate::cpu::{self, Path};
 use crate::modulus::{Modulus, Shoup};
@@ -146,8 +149,8 @@ impl Affine {
     }
 
     /// # Safety
-    /// The processor must have AVX-512 F and IFMA; the prime must be below `2^50`; the length of `x` a multiple of 8, and that of `y` the same
-    /// if `TWO`. Else `y` is not read.
+    /// The processor must have AVX-512 F and IFMA; the prime must be below `2^50`; the length of `x` a
+    /// multiple of 8, and that of `y` the same if `TWO`. Else `y` is not read.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512ifma")]
     unsafe fn avx512<const TWO: bool>(&self, x: &mut [u64], y: &[u64]) {

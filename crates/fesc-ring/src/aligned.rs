@@ -1,10 +1,11 @@
 //! Vectors that start on a cache line, and on a huge page when they are large.
 //!
-//! A vector of the system allocator starts 16 bytes into a line: every 64-byte load then reads two lines, which costs a
-//! transform 1.6 times its time. [`Aligned`] starts on a line. From [`HUGE_FROM`] bytes on it starts on a 2 MB page and asks Linux
-//! for huge pages: keys of tens of megabytes are read once per operation, and small pages stop the processor's prefetching
-//! every 4 KB. 64 MB in a row are read at 26 instead of 8 GB/s, and first touched in 30 instead of 110 ms
-//! (`examples/rns_speed.rs`); the many streams of an inner product gain less, 4 percent.
+//! A vector of the system allocator starts 16 bytes into a line: every 64-byte load then reads two lines,
+//! which costs a transform 1.6 times its time. [`Aligned`] starts on a line. From [`HUGE_FROM`] bytes on it
+//! starts on a 2 MB page and asks Linux for huge pages: keys of tens of megabytes are read once per
+//! operation, and small pages stop the processor's prefetching every 4 KB. 64 MB in a row are read at 26
+//! instead of 8 GB/s, and first touched in 30 instead of 110 ms (`examples/rns_speed.rs`); the many streams
+//! of an inner product gain less, 4 percent.
 //!
 //! Contents are not wiped on drop. Whoever keeps a secret here wipes it with [`Zeroize`].
 

@@ -1,13 +1,16 @@
-//! The maps `X -> X^g` of `Z_p[X] / (X^N + 1)`, `g` odd, on transformed polynomials: a permutation of the slots.
+//! The maps `X -> X^g` of `Z_p[X] / (X^N + 1)`, `g` odd, on transformed polynomials: a permutation of the
+//! slots.
 //!
-//! Slot `i` of [`crate::ntt::Ntt`] is the value at `psi^(2 brv(i) + 1)`. The image of `a` has at `psi^e` the value of `a` at `psi^(g e)`, so
-//! `out[i] = in[j]` with `2 brv(j) + 1 = g (2 brv(i) + 1) mod 2N`. The same table serves all primes of one degree.
+//! Slot `i` of [`crate::ntt::Ntt`] is the value at `psi^(2 brv(i) + 1)`. The image of `a` has at `psi^e` the
+//! value of `a` at `psi^(g e)`, so `out[i] = in[j]` with `2 brv(j) + 1 = g (2 brv(i) + 1) mod 2N`. The same
+//! table serves all primes of one degree.
 //!
-//! **Whole registers move.** Eight neighbours `8b + r` have the exponents `e_b + brv(r) N/4`; times `g` these are
-//! `g e_b + g brv(r) N/4`, which are again the eight neighbours of one block, in an order that depends on `g mod 8` and on where
-//! the first one lands. So a permuted read is one aligned load and one shuffle from a table of eight orders. No gather is needed, and
-//! a kernel that reads through a table ([`crate::rns::Prime::dot2_with`]) costs next to nothing more than one that reads in order.
-//! The table has `N / 8` words of 32 bits.
+//! **Whole registers move.** Eight neighbours `8b + r` have the exponents `e_b + brv(r) N/4`; times `g` these
+//! are `g e_b + g brv(r) N/4`, which are again the eight neighbours of one block, in an order that depends on
+//! `g mod 8` and on where the first one lands. So a permuted read is one aligned load and one shuffle from a
+//! table of eight orders. No gather is needed, and a kernel that reads through a table
+//! ([`crate::rns::Prime::dot2_with`]) costs next to nothing more than one that reads in order. The table has
+//! `N / 8` words of 32 bits.
 //!
 //! Cost of [`Table::apply`]: one load and one store of each line; the memory is the limit.
 
@@ -44,7 +47,8 @@ fn reverse(x: usize, bits: u32) -> usize {
     if bits == 0 { 0 } else { x.reverse_bits() >> (usize::BITS - bits) }
 }
 
-/// The exponent that turns slot `j` of the CKKS encoding into slot `j + step`: `5^step mod 2N`, for any sign of `step`.
+/// The exponent that turns slot `j` of the CKKS encoding into slot `j + step`: `5^step mod 2N`, for any sign
+/// of `step`.
 pub fn rotation(degree: usize, step: i64) -> u64 {
     let mask = (2 * degree as u64).wrapping_sub(1);
     // 5 has order N/2 modulo 2N.
@@ -145,7 +149,8 @@ impl Table {
     /// The slots of the image from `from` on, as many as `out` has, on the best path.
     ///
     /// # Panics
-    /// If the input's length is not the degree, `from` is not a multiple of 8, or the part is not inside the image.
+    /// If the input's length is not the degree, `from` is not a multiple of 8, or the part is not inside the
+    /// image.
     pub fn part(&self, from: usize, input: &[u64], out: &mut [u64]) {
         self.part_with(cpu::path(), from, input, out);
     }
@@ -162,7 +167,8 @@ impl Table {
         #[cfg(target_arch = "x86_64")]
         if path.min(self.best) == Path::Avx512 && 1 << self.shift == BLOCK {
             done = out.len() / BLOCK * BLOCK;
-            // SAFETY: the processor has the path, the input's length is the degree, blocks are of eight, and those from `from` on are inside.
+            // SAFETY: the processor has the path, the input's length is the degree, blocks are of eight, and
+            // those from `from` on are inside.
             unsafe { self.avx512(from, input, &mut out[..done]) };
         }
         let _ = path;
@@ -170,8 +176,8 @@ impl Table {
     }
 
     /// # Safety
-    /// The processor must have AVX-512 F; the input's length must be the degree, and that at least 8; `from` and the output's length must be multiples of
-    /// 8, and their sum at most the degree.
+    /// The processor must have AVX-512 F; the input's length must be the degree, and that at least 8; `from`
+    /// and the output's length must be multiples of 8, and their sum at most the degree.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f")]
     unsafe fn avx512(&self, from: usize, input: &[u64], out: &mut [u64]) {
@@ -188,7 +194,8 @@ impl Table {
     /// Where the block of the slots `i .. i + 8` comes from, and the order of its lanes.
     ///
     /// # Safety
-    /// The processor must have AVX-512 F; `i` must be a multiple of 8 below the degree, and the degree at least 8.
+    /// The processor must have AVX-512 F; `i` must be a multiple of 8 below the degree, and the degree at
+    /// least 8.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     #[target_feature(enable = "avx512f")]

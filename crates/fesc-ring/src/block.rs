@@ -29,8 +29,8 @@ pub use aes::Aes;
 pub use code::{LOCALITY, LocalCode};
 pub use transpose::transpose_128;
 
-/// `x * b` in GF(2^128) with the polynomial `x^128 + x^7 + x^2 + x + 1`, bit `i` of the block being the coefficient of
-/// `x^i`. No branch on the block.
+/// `x * b` in GF(2^128) with the polynomial `x^128 + x^7 + x^2 + x + 1`, bit `i` of the block being the
+/// coefficient of `x^i`. No branch on the block.
 #[inline]
 pub const fn double(b: u128) -> u128 {
     (b << 1) ^ ((b >> 127) * 0x87)

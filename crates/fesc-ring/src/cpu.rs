@@ -1,8 +1,8 @@
 //! The one place where a SIMD path is chosen.
 //!
-//! Every kernel of this crate takes a [`Path`] (or asks [`path()`] for the best one), so that tests can run all paths
-//! that this machine has and compare them bit for bit. `FESC_SIMD=portable|avx2|avx512` lowers the choice for a whole
-//! process; it can never raise it above what the processor has.
+//! Every kernel of this crate takes a [`Path`] (or asks [`path()`] for the best one), so that tests can run
+//! all paths that this machine has and compare them bit for bit. `FESC_SIMD=portable|avx2|avx512` lowers the
+//! choice for a whole process; it can never raise it above what the processor has.
 
 use std::sync::OnceLock;
 

@@ -1,9 +1,10 @@
-//! Numbers as unevaluated sums of two doubles: about 106 bits (Dekker, "A floating-point technique for extending the available
-//! precision", 1971; bounds in Joldes, Muller, Popescu, "Tight and rigorous error bounds for basic building blocks of double-word
-//! arithmetic", 2017).
+//! Numbers as unevaluated sums of two doubles: about 106 bits (Dekker, "A floating-point technique for
+//! extending the available precision", 1971; bounds in Joldes, Muller, Popescu, "Tight and rigorous error
+//! bounds for basic building blocks of double-word arithmetic", 2017).
 //!
-//! A [`Double`] `hi + lo` has `|lo| <= ulp(hi) / 2`. Integers up to 106 bits are exact, wider ones are rounded to `2^-107` of their magnitude. No
-//! operation is fused and no `libm` is needed for the arithmetic, so results are the same bits on every machine.
+//! A [`Double`] `hi + lo` has `|lo| <= ulp(hi) / 2`. Integers up to 106 bits are exact, wider ones are
+//! rounded to `2^-107` of their magnitude. No operation is fused and no `libm` is needed for the arithmetic,
+//! so results are the same bits on every machine.
 //!
 //! # What is not guaranteed
 //! Time: conversions from and to integers depend on the number of leading zeros.
@@ -25,7 +26,8 @@ fn two_sum(a: f64, b: f64) -> Double {
     Double { hi: s, lo: (a - (s - t)) + (b - t) }
 }
 
-/// `a b - product` exactly, where `product` is `a b` rounded, for factors far from overflow: both are split in halves of 26 bits.
+/// `a b - product` exactly, where `product` is `a b` rounded, for factors far from overflow: both are split
+/// in halves of 26 bits.
 #[inline(always)]
 pub(crate) fn product_error(a: f64, b: f64, product: f64) -> f64 {
     let split = |x: f64| {

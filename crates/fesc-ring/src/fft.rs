@@ -1,23 +1,26 @@
-//! The complex transform of the CKKS encoder: coefficients of a real polynomial to its values at half of the roots of `X^N + 1`.
+//! The complex transform of the CKKS encoder: coefficients of a real polynomial to its values at half of the
+//! roots of `X^N + 1`.
 //!
-//! Slot `j` is `m(zeta^(5^j))`, `zeta = exp(i pi / N)`, `j < n = N / 2` (Cheon, Kim, Kim, Song, "Homomorphic encryption for arithmetic of
-//! approximate numbers", section 3.2). Since `zeta^(5^j n) = i`, the `N` real coefficients are `n` complex ones `c_k = m_k + i m_(k+n)`, and
+//! Slot `j` is `m(zeta^(5^j))`, `zeta = exp(i pi / N)`, `j < n = N / 2` (Cheon, Kim, Kim, Song, "Homomorphic
+//! encryption for arithmetic of approximate numbers", section 3.2). Since `zeta^(5^j n) = i`, the `N` real
+//! coefficients are `n` complex ones `c_k = m_k + i m_(k+n)`, and
 //!
 //! ```text
 //! z_j = sum_(k < n) c_k zeta^(5^j k)
 //! ```
 //!
-//! is the reduction of `c` modulo the factors of `X^n - i`. A node of the tree of factors at depth `t` is `j mod 2^t`: its children are
-//! `j` and `j + 2^t`. Kept as `[coefficient][node]` (Stockham's order), every layer reads from the parts of the vector and writes neighbours,
-//! the slots come out in order, and nothing is ever bit-reversed. Two layers make one pass; with an odd number of layers the first is
-//! alone. The inverse runs the passes backwards and divides by `n`, exactly.
+//! is the reduction of `c` modulo the factors of `X^n - i`. A node of the tree of factors at depth `t` is
+//! `j mod 2^t`: its children are `j` and `j + 2^t`. Kept as `[coefficient][node]` (Stockham's order), every
+//! layer reads from the parts of the vector and writes neighbours, the slots come out in order, and nothing
+//! is ever bit-reversed. Two layers make one pass; with an odd number of layers the first is alone. The
+//! inverse runs the passes backwards and divides by `n`, exactly.
 //!
-//! Real and imaginary parts are separate arrays. Twiddles are rounded from values of 124 bits, no operation is fused and no
-//! `libm` is called, so results are the same bits on every path and machine. Errors grow with `log n`: about `2^-52` of the root mean
-//! square of the values at `n = 32768`.
+//! Real and imaginary parts are separate arrays. Twiddles are rounded from values of 124 bits, no operation
+//! is fused and no `libm` is called, so results are the same bits on every path and machine. Errors grow with
+//! `log n`: about `2^-52` of the root mean square of the values at `n = 32768`.
 //!
-//! Cost at `n = 16384`: seven passes, each reads and writes 256 KB, 34 operations per four numbers. The loads and stores of the second-level
-//! cache are the limit with AVX-512, the arithmetic elsewhere.
+//! Cost at `n = 16384`: seven passes, each reads and writes 256 KB, 34 operations per four numbers. The loads
+//! and stores of the second-level cache are the limit with AVX-512, the arithmetic elsewhere.
 
 pub mod double;
 mod kernel;
@@ -70,7 +73,8 @@ impl Fft {
         let mut nodes = 1;
         while nodes < slots {
             let radix = if nodes == 1 && slots.trailing_zeros() % 2 == 1 { 2 } else { 4 };
-            // The child j of node j has X^(n / (2 nodes)) = exp(2 pi i 5^j / (8 nodes)); its own child half the angle.
+            // The child j of node j has X^(n / (2 nodes)) = exp(2 pi i 5^j / (8 nodes)); its own child half
+            // the angle.
             let kinds =
                 if radix == 2 { vec![order / 8 / nodes] } else { [2, 1, 3].map(|k| k * order / 16 / nodes).to_vec() };
             let row = nodes.max(ROW);
@@ -105,7 +109,8 @@ impl Fft {
         2 * self.slots
     }
 
-    /// Coefficients `c_k` to slots `z_j`, in place, on the best path. What the scratch space holds does not matter.
+    /// Coefficients `c_k` to slots `z_j`, in place, on the best path. What the scratch space holds does not
+    /// matter.
     ///
     /// # Panics
     /// If a slice does not have `slots`, or the scratch space not [`Fft::scratch`] elements.
@@ -153,7 +158,8 @@ impl Fft {
     }
 }
 
-/// All passes, to and fro between the data and the scratch space; at the end the result is in the data, and scaled if backward.
+/// All passes, to and fro between the data and the scratch space; at the end the result is in the data, and
+/// scaled if backward.
 ///
 /// # Safety
 /// As for [`Vector`].
@@ -204,8 +210,8 @@ unsafe fn passes_avx512<const FORWARD: bool>(stages: &[Stage], re: &mut [f64], i
     unsafe { passes::<std::arch::x86_64::__m512d, FORWARD>(stages, re, im, scratch) };
 }
 
-/// `out = round(values * factor)`, halves to even, on the best path; gives the largest `|values * factor|`. What does not fit is
-/// saturated, and shows in the result; so does a value that is not a number.
+/// `out = round(values * factor)`, halves to even, on the best path; gives the largest `|values * factor|`.
+/// What does not fit is saturated, and shows in the result; so does a value that is not a number.
 ///
 /// # Panics
 /// If the lengths differ.

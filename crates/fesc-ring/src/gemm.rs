@@ -1,9 +1,9 @@
 //! Matrix products over `Z_2^l`: `out (=, +=, -=) a * b`, exact and bit-identical on every path.
 //!
 //! # Method
-//! Blocked and packed like BLIS (Van Zee and van de Geijn, TOMS 2015): `b` is packed into panels of `nr` columns and
-//! `kc` steps, `a` into panels of `mr` rows, and a kernel keeps an `mr x nr` tile of the result in registers.
-//! Packing reads a [`View`], so `a * b`, `a * b.t()` and `a.t() * b` cost the same.
+//! Blocked and packed like BLIS (Van Zee and van de Geijn, TOMS 2015): `b` is packed into panels of `nr`
+//! columns and `kc` steps, `a` into panels of `mr` rows, and a kernel keeps an `mr x nr` tile of the result
+//! in registers. Packing reads a [`View`], so `a * b`, `a * b.t()` and `a.t() * b` cost the same.
 //!
 //! | path | product of two lanes | tile | micro-operations per MAC |
 //! |---|---|---|---|
@@ -12,13 +12,14 @@
 //! | AVX2 | `vpmuludq` for lo*lo, `vpmulld` for both cross terms | 4 x 4 | 5 per 4 |
 //! | portable | 64-bit multiply | 4 x 4 | 2 |
 //!
-//! No overflow bound on the inner dimension is needed. Lanes wrap modulo `2^64`; IFMA adds the low 52 bits of a
-//! product, which is the product modulo `2^52`. Both moduli are multiples of `2^l`, so any number of steps is exact.
-//! For the same reason operands need not be reduced; results are.
+//! No overflow bound on the inner dimension is needed. Lanes wrap modulo `2^64`; IFMA adds the low 52 bits of
+//! a product, which is the product modulo `2^52`. Both moduli are multiples of `2^l`, so any number of steps
+//! is exact. For the same reason operands need not be reduced; results are.
 //!
 //! # Speed
-//! GMAC/s of one core of a Sapphire Rapids at about 3 GHz, measured by `examples/gemm_speed.rs` (the fastest run, on a
-//! machine that others used at the same time), for 512 x 768 x 3352 and, in brackets, 128 x 128 x 64:
+//! GMAC/s of one core of a Sapphire Rapids at about 3 GHz, measured by `examples/gemm_speed.rs` (the fastest
+//! run, on a machine that others used at the same time), for 512 x 768 x 3352 and, in brackets, 128 x 128 x
+//! 64:
 //!
 //! | path | 48 bits | 64 bits | limit |
 //! |---|---|---|---|
@@ -26,13 +27,13 @@
 //! | AVX2 | 5.2 (5.7) | 4.9 (5.7) | 7.2 = five operations per 4 lanes on three ports |
 //! | portable | 2.7 (3.0) | 2.6 (3.0) | 3 = one multiplication per cycle |
 //!
-//! So 48 bits on AVX-512 reach two thirds of the limit; 2048 x 1536 x 768 reaches 37, more than three quarters. The rest
-//! goes to the merge of a tile every `kc` steps, to packing, and to panels that wait for the L2 cache. A product with a
-//! single row is bound by reading `b`: about 1.1 GMAC/s.
+//! So 48 bits on AVX-512 reach two thirds of the limit; 2048 x 1536 x 768 reaches 37, more than three
+//! quarters. The rest goes to the merge of a tile every `kc` steps, to packing, and to panels that wait for
+//! the L2 cache. A product with a single row is bound by reading `b`: about 1.1 GMAC/s.
 //!
 //! # What is not guaranteed
-//! Time depends on shapes only, not on values, on processors whose multipliers do not (x86-64 with DOITM, most ARM).
-//! Packed copies of the operands are wiped; registers and the stack are not.
+//! Time depends on shapes only, not on values, on processors whose multipliers do not (x86-64 with DOITM,
+//! most ARM). Packed copies of the operands are wiped; registers and the stack are not.
 
 mod block;
 mod panel;

@@ -1,15 +1,16 @@
 //! Matrix products modulo a prime with one reduction at the end: tiles of 4 by 16.
 //!
-//! `out[o][s] = sum_j weights[j][o] * panel[j][s] mod p`. With AVX-512 IFMA each product adds its low and high 52 bits to two 64-bit
-//! words, two instructions for eight products; `2^12` products fit before the words must be reduced:
+//! `out[o][s] = sum_j weights[j][o] * panel[j][s] mod p`. With AVX-512 IFMA each product adds its low and
+//! high 52 bits to two 64-bit words, two instructions for eight products; `2^12` products fit before the
+//! words must be reduced:
 //!
 //! ```text
 //! sum = lo + 2^52 hi,   lo < 2^64,   hi < 2^12 2^48        (p < 2^50: products are below 2^100)
 //!     = l + 2^52 h0 + 2^104 h1  mod p,   l, h0 < 2^52,  h1 < 2^12
 //! ```
 //!
-//! Elsewhere the sum is a 128-bit integer. Both give the reduced residue, so all paths agree. No branch and no address depends
-//! on the data.
+//! Elsewhere the sum is a 128-bit integer. Both give the reduced residue, so all paths agree. No branch and
+//! no address depends on the data.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -66,7 +67,8 @@ impl Lazy {
         for (weights, panel) in weights.chunks(DEPTH).zip(panel.chunks(DEPTH)) {
             match self.path {
                 #[cfg(target_arch = "x86_64")]
-                // SAFETY: `with_path` checked the processor and the prime; the chunks have at most `DEPTH` rows.
+                // SAFETY: `with_path` checked the processor and the prime; the chunks have at most `DEPTH`
+                // rows.
                 Path::Avx512 => unsafe { avx512::tile(self, weights, panel, &mut out) },
                 _ => portable(self.modulus, weights, panel, &mut out),
             }

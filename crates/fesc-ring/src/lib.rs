@@ -1,7 +1,9 @@
-//! Arithmetic only: vectors over `Z_2^l`, bit packing, pseudorandom streams; transforms and residue kernels of lattice schemes.
+//! Arithmetic only: vectors over `Z_2^l`, bit packing, pseudorandom streams; transforms and residue kernels
+//! of lattice schemes.
 //!
-//! The only crate of the workspace that may hold `unsafe` code (SIMD kernels, the system's memory). Every kernel has a portable twin,
-//! is chosen at run time in one place, and is tested bit for bit against its twin.
+//! The only crate of the workspace that may hold `unsafe` code (SIMD kernels, the system's memory). Every
+//! kernel has a portable twin, is chosen at run time in one place, and is tested bit for bit against its
+//! twin.
 
 pub mod affine;
 pub mod aligned;

@@ -1,7 +1,8 @@
 //! Matrices over `Z_2^l`: owned ([`Matrix`], row-major) and borrowed ([`View`], row-major or its transpose).
 //!
-//! Shapes are checked once, when a value is made; a wrong shape is an error with both shapes in it, never a panic.
-//! Products are in [`crate::gemm`]. A matrix is not wiped on drop and may hold shares, so its `Debug` shows no element.
+//! Shapes are checked once, when a value is made; a wrong shape is an error with both shapes in it, never a
+//! panic. Products are in [`crate::gemm`]. A matrix is not wiped on drop and may hold shares, so its `Debug`
+//! shows no element.
 
 use std::fmt;
 use std::ops::Range;
@@ -116,7 +117,8 @@ impl<'a> View<'a> {
         (self.rows(), self.cols())
     }
 
-    /// The part in a range of rows and a range of columns, at no cost: one head of a tensor, one chunk of tokens.
+    /// The part in a range of rows and a range of columns, at no cost: one head of a tensor, one chunk of
+    /// tokens.
     pub fn window(&self, rows: Range<usize>, cols: Range<usize>) -> Result<Self, MatrixError> {
         let fits = |r: &Range<usize>, end| r.start <= r.end && r.end <= end;
         if !fits(&rows, self.rows()) || !fits(&cols, self.cols()) {
@@ -149,7 +151,8 @@ impl<'a> View<'a> {
         self.transposed
     }
 
-    /// A contiguous line: a row, or a column if transposed. Panics past the end: for kernels, which stay inside.
+    /// A contiguous line: a row, or a column if transposed. Panics past the end: for kernels, which stay
+    /// inside.
     pub(crate) fn line(&self, i: usize) -> &'a [u64] {
         &self.data[i * self.stride..][..self.length]
     }

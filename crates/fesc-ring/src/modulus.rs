@@ -1,10 +1,11 @@
 //! Arithmetic modulo an odd prime below `2^62`.
 //!
-//! Products are reduced by Barrett's method on one machine word. With `n` the bit length of `p`, `t = x >> (n - 2)`
-//! and `c = floor(2^(n + 62) / p)`, the quotient `q = floor(t c / 2^64)` of any `x < p^2` is at most two below the true
-//! one, so `x - q p` lies in `[0, 3p)` and two conditional subtractions finish (HAC 14.42). Products by a fixed operand
-//! use Shoup's precomputed quotient `floor(w 2^64 / p)` (Harvey, "Faster arithmetic for number-theoretic transforms",
-//! section 3): one high product, two low ones, result in `[0, 2p)` for *any* 64-bit other factor.
+//! Products are reduced by Barrett's method on one machine word. With `n` the bit length of `p`,
+//! `t = x >> (n - 2)` and `c = floor(2^(n + 62) / p)`, the quotient `q = floor(t c / 2^64)` of any `x < p^2`
+//! is at most two below the true one, so `x - q p` lies in `[0, 3p)` and two conditional subtractions finish
+//! (HAC 14.42). Products by a fixed operand use Shoup's precomputed quotient `floor(w 2^64 / p)` (Harvey,
+//! "Faster arithmetic for number-theoretic transforms", section 3): one high product, two low ones, result in
+//! `[0, 2p)` for *any* 64-bit other factor.
 //!
 //! Nothing here branches on an operand. `pow` and `inv` branch on the exponent, which is public.
 

@@ -1,18 +1,21 @@
 //! The negacyclic number-theoretic transform: products in `Z_p[X] / (X^N + 1)`, `N` a power of two from 2 to 65536.
 //!
-//! `forward` maps the coefficients `a_0 .. a_(N-1)` to the values `a(psi^(2 brv(i) + 1))`, `i = 0 .. N-1`, with `psi` the primitive
-//! `2N`-th root of [`primitive_root`] and `brv` the reversal of `log2 N` bits ([`Ntt::exponent`]); `inverse` undoes it, the factor
-//! `1/N` included. Inputs and outputs are reduced, in place, in this order on every path.
+//! `forward` maps the coefficients `a_0 .. a_(N-1)` to the values `a(psi^(2 brv(i) + 1))`, `i = 0 .. N-1`,
+//! with `psi` the primitive `2N`-th root of [`primitive_root`] and `brv` the reversal of `log2 N` bits
+//! ([`Ntt::exponent`]); `inverse` undoes it, the factor `1/N` included. Inputs and outputs are reduced, in
+//! place, in this order on every path.
 //!
-//! Cooley-Tukey forward and Gentleman-Sande backward with lazy reduction (Harvey, "Faster arithmetic for number-theoretic
-//! transforms", 2014): `N/2 log2 N` butterflies of one product by a precomputed factor. No branch and no address depends on the
-//! data. Not guaranteed: a result for inputs that are not reduced (the memory accesses are the same, the values are not).
+//! Cooley-Tukey forward and Gentleman-Sande backward with lazy reduction (Harvey, "Faster arithmetic for
+//! number-theoretic transforms", 2014): `N/2 log2 N` butterflies of one product by a precomputed factor. No
+//! branch and no address depends on the data. Not guaranteed: a result for inputs that are not reduced (the
+//! memory accesses are the same, the values are not).
 //!
 //! # Which implementation
-//! Our own. The alternative was the crate `tfhe-ntt` 0.7.1, which stays as a test oracle. Microseconds, forward / inverse, on one
-//! core of a Xeon (family 6, model 207, AVX-512 IFMA) that was busy with other work; the largest prime of 50 bits; buffers on a cache
-//! line; minimum of 1500 calls, all contestants in turn (`cargo run --release -p fesc-ring --example ntt_speed`). Our inverse
-//! includes the factor `1/N`, theirs leaves it to the caller:
+//! Our own. The alternative was the crate `tfhe-ntt` 0.7.1, which stays as a test oracle. Microseconds,
+//! forward / inverse, on one core of a Xeon (family 6, model 207, AVX-512 IFMA) that was busy with other
+//! work; the largest prime of 50 bits; buffers on a cache line; minimum of 1500 calls, all contestants in
+//! turn (`cargo run --release -p fesc-ring --example ntt_speed`). Our inverse includes the factor `1/N`,
+//! theirs leaves it to the caller:
 //!
 //! | N | avx512 | avx2 | portable | tfhe-ntt (IFMA) |
 //! |---|---|---|---|---|
@@ -22,10 +25,12 @@
 //! | 32768 | 54 / 62 | 132 / 115 | 385 / 307 | 64 / 64 |
 //! | 65536 | 114 / 132 | 289 / 256 | 855 / 684 | 141 / 142 |
 //!
-//! The gain comes from seven instructions per butterfly instead of nine and from three layers per pass; a buffer off its cache line
-//! costs us 0 to 5 percent, and them 6 to 10. Multiply-accumulate is equal (1.5 for `N = 4096`), but for `N = 32768`, where theirs is 12 to 17 percent faster. Primes from `2^50` on take the
-//! portable path. Two faults of `tfhe-ntt` also speak for our own: wrong products for some primes between `2^50.4` and `2^51`, and
-//! a wrong accumulating product for some full accumulators (`pointwise_products_agree_at_the_edges` tests ours there).
+//! The gain comes from seven instructions per butterfly instead of nine and from three layers per pass; a
+//! buffer off its cache line costs us 0 to 5 percent, and them 6 to 10. Multiply-accumulate is equal (1.5 for
+//! `N = 4096`), but for `N = 32768`, where theirs is 12 to 17 percent faster. Primes from `2^50` on take the
+//! portable path. Two faults of `tfhe-ntt` also speak for our own: wrong products for some primes between
+//! `2^50.4` and `2^51`, and a wrong accumulating product for some full accumulators
+//! (`pointwise_products_agree_at_the_edges` tests ours there).
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -46,7 +51,8 @@ pub const SIMD_LIMIT: u64 = 1 << 50;
 /// Largest degree.
 pub const MAX_DEGREE: usize = 1 << 16;
 
-/// A plan: one prime, one degree, and the twiddle tables, built once per path on first use. Immutable; share it freely.
+/// A plan: one prime, one degree, and the twiddle tables, built once per path on first use. Immutable; share
+/// it freely.
 pub struct Ntt {
     modulus: Modulus,
     degree: usize,
@@ -63,7 +69,8 @@ pub struct Ntt {
 }
 
 impl Ntt {
-    /// A plan for `Z_p[X] / (X^degree + 1)`; needs `p = 1 mod 2 degree` and a power of two from 2 to [`MAX_DEGREE`].
+    /// A plan for `Z_p[X] / (X^degree + 1)`; needs `p = 1 mod 2 degree` and a power of two from 2 to
+    /// [`MAX_DEGREE`].
     pub fn new(modulus: Modulus, degree: usize) -> Result<Self, PrimeError> {
         if degree > MAX_DEGREE {
             return Err(PrimeError::Degree { degree });
@@ -101,13 +108,15 @@ impl Ntt {
         self.root
     }
 
-    /// Slot `i` of a transform is the polynomial's value at `psi^exponent(i)`, where `exponent(i) = 2 brv(i) + 1`.
+    /// Slot `i` of a transform is the polynomial's value at `psi^exponent(i)`, where
+    /// `exponent(i) = 2 brv(i) + 1`.
     pub fn exponent(&self, i: usize) -> usize {
         let unused = usize::BITS - self.degree.trailing_zeros();
         2 * (i.reverse_bits() >> unused) + 1
     }
 
-    /// Builds the tables of the kernel that `path` would use, so that the first transform is not the slow one.
+    /// Builds the tables of the kernel that `path` would use, so that the first transform is not the slow
+    /// one.
     pub fn prepare(&self, path: Path) {
         match self.kernel(path) {
             #[cfg(target_arch = "x86_64")]
@@ -176,7 +185,8 @@ impl Ntt {
         self.check(a);
         match self.kernel(path) {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `kernel` checked processor, prime and degree; the tables are of this degree, and so is `a`.
+            // SAFETY: `kernel` checked processor, prime and degree; the tables are of this degree, and so is
+            // `a`.
             Path::Avx512 => unsafe { avx512::forward(self.modulus, self.avx512_tables(), a) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
@@ -201,7 +211,8 @@ impl Ntt {
         self.check(a);
         match self.kernel(path) {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `kernel` checked processor, prime and degree; the tables are of this degree, and so is `a`.
+            // SAFETY: `kernel` checked processor, prime and degree; the tables are of this degree, and so is
+            // `a`.
             Path::Avx512 => unsafe { avx512::inverse(self.modulus, self.avx512_tables(), a) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.

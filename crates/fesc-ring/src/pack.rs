@@ -1,9 +1,11 @@
 //! The wire form of ring vectors: `n` elements of `l` bits each, without gaps, least significant bit first.
 //!
-//! The form has `ceil(n * l / 8)` bytes; the unused high bits of the last byte are zero and are checked on arrival.
+//! The form has `ceil(n * l / 8)` bytes; the unused high bits of the last byte are zero and are checked on
+//! arrival.
 //!
-//! Widths 8, 16, 32, 48 and 64 have loops of their own. All others go through groups of 64 elements, which fill exactly
-//! `l` words, so that every group starts on a byte boundary. Plain integer code: it runs at memory speed without SIMD.
+//! Widths 8, 16, 32, 48 and 64 have loops of their own. All others go through groups of 64 elements, which
+//! fill exactly `l` words, so that every group starts on a byte boundary. Plain integer code: it runs at
+//! memory speed without SIMD.
 
 use crate::{Ring, RingError};
 
@@ -61,7 +63,8 @@ impl Ring {
         Ok(out)
     }
 
-    /// Reads as many elements as `out` has; refuses a wrong length or non-zero padding and then leaves `out` as it was.
+    /// Reads as many elements as `out` has; refuses a wrong length or non-zero padding and then leaves `out`
+    /// as it was.
     pub fn unpack_into(self, bytes: &[u8], out: &mut [u64]) -> Result<(), RingError> {
         self.check_packed(bytes, out.len())?;
         match self.bits() {
@@ -133,7 +136,8 @@ fn load48(out: &mut [u64], bytes: &[u8]) {
     load::<6>(rest, src_rest);
 }
 
-/// One group of at most 64 elements. Without branches: every element stores the word it ends up in, finished or not.
+/// One group of at most 64 elements. Without branches: every element stores the word it ends up in, finished
+/// or not.
 fn pack_group(ring: Ring, values: &[u64]) -> [u64; GROUP] {
     let mut words = [0; GROUP];
     let (mut acc, mut filled, mut at) = (0, 0, 0);

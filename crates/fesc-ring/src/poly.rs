@@ -1,20 +1,21 @@
-//! Products in `Z_2^l[X] / (X^N + 1)`, `l <= 64`, of a full-size polynomial by a small one: the ring of the RLWE linear
-//! layer (design 6.1: `N = 2048`, `l = 48`, ternary or Gaussian small factors).
+//! Products in `Z_2^l[X] / (X^N + 1)`, `l <= 64`, of a full-size polynomial by a small one: the ring of the
+//! RLWE linear layer (design 6.1: `N = 2048`, `l = 48`, ternary or Gaussian small factors).
 //!
-//! `2^l` has no roots of unity, so the product is taken over the integers modulo one NTT prime `p` just below `2^50` and read
-//! back exactly. The full factor is cut into `d` balanced digits of `b = ceil(l / d)` bits, `a = sum_i a_i 2^(b i)` with `|a_i| <= 2^(b-1)`.
-//! Each coefficient of `a_i s` is a sum of `N` terms, so with `|s_j| <= B` it is exact when
+//! `2^l` has no roots of unity, so the product is taken over the integers modulo one NTT prime `p` just below
+//! `2^50` and read back exactly. The full factor is cut into `d` balanced digits of `b = ceil(l / d)` bits,
+//! `a = sum_i a_i 2^(b i)` with `|a_i| <= 2^(b-1)`. Each coefficient of `a_i s` is a sum of `N` terms, so
+//! with `|s_j| <= B` it is exact when
 //!
 //! ```text
 //! N * B * 2^(b-1) <= (p - 1) / 2
 //! ```
 //!
-//! and `a s = sum_i (a_i s) 2^(b i) mod 2^l`. `d` is the least number of digits for which this holds: 2 for `l = 48, N = 2048` up to
-//! `B = 2^15 - 1`, and for `l = 64` up to `B = 127`.
+//! and `a s = sum_i (a_i s) 2^(b i) mod 2^l`. `d` is the least number of digits for which this holds: 2 for
+//! `l = 48, N = 2048` up to `B = 2^15 - 1`, and for `l = 64` up to `B = 127`.
 //!
-//! Cost: `d` transforms to prepare the full factor, **one** for the small factor, `d` back per product. Two primes with CRT would need
-//! `2, 2, 2` and the recombination, so digits win by one transform in each use of a fresh small factor (the client's `s`).
-//! Time does not depend on the coefficients.
+//! Cost: `d` transforms to prepare the full factor, **one** for the small factor, `d` back per product. Two
+//! primes with CRT would need `2, 2, 2` and the recombination, so digits win by one transform in each use of
+//! a fresh small factor (the client's `s`). Time does not depend on the coefficients.
 
 use crate::modulus::Modulus;
 use crate::ntt::Ntt;
@@ -89,7 +90,8 @@ pub struct PolyRing {
     digit_bits: u32,
 }
 
-/// A full-size factor, transformed: one row of `N` values per digit. Not zeroised: for public or masked polynomials.
+/// A full-size factor, transformed: one row of `N` values per digit. Not zeroised: for public or masked
+/// polynomials.
 pub struct PreparedFull {
     rows: Vec<u64>,
     bits: u32,

@@ -1,12 +1,13 @@
 //! Buffers that are used again instead of being freed.
 //!
-//! A fresh megabyte costs its page faults, often more than the operation that fills it. A [`Pool`] keeps released buffers in lists
-//! by length; [`Pool::take`] gives the one released last, which is the likeliest to be in a cache. Shared by threads; one short lock
-//! per `take` and per release.
+//! A fresh megabyte costs its page faults, often more than the operation that fills it. A [`Pool`] keeps
+//! released buffers in lists by length; [`Pool::take`] gives the one released last, which is the likeliest to
+//! be in a cache. Shared by threads; one short lock per `take` and per release.
 //!
-//! **A taken buffer holds whatever its last user left.** Nothing secret goes into a pool, or it is wiped before release.
-//! A pool keeps at most [`MOST_IDLE`] words: when more are released, those of other lengths are freed first. A computation that goes down the levels has a length
-//! for each of them, and leaves all but the last behind. [`Pool::clear`] frees everything.
+//! **A taken buffer holds whatever its last user left.** Nothing secret goes into a pool, or it is wiped
+//! before release. A pool keeps at most [`MOST_IDLE`] words: when more are released, those of other lengths
+//! are freed first. A computation that goes down the levels has a length for each of them, and leaves all but
+//! the last behind. [`Pool::clear`] frees everything.
 
 use crate::aligned::Aligned;
 use std::collections::HashMap;

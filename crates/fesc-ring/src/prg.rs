@@ -1,7 +1,7 @@
 //! The pseudorandom generator of the workspace: AES-128 in counter mode, seeded from the operating system.
 //!
-//! The stream is `AES_seed(0), AES_seed(1), ...` with little-endian counter blocks, read as little-endian words.
-//! All randomness in FESC comes through an explicit `&mut Prg` argument; there is no hidden generator.
+//! The stream is `AES_seed(0), AES_seed(1), ...` with little-endian counter blocks, read as little-endian
+//! words. All randomness in FESC comes through an explicit `&mut Prg` argument; there is no hidden generator.
 
 use zeroize::Zeroize;
 
@@ -43,8 +43,9 @@ impl Prg {
 
     /// Bytes that will be published: a nonce, or the seed of a public polynomial.
     ///
-    /// They come from a generator of their own, made for them and dropped. A block of this stream itself would be `AES_seed` of a known counter: whoever
-    /// collects such blocks of many generators tests a guess for all of their seeds at once, and a seed found is every secret drawn from it.
+    /// They come from a generator of their own, made for them and dropped. A block of this stream itself
+    /// would be `AES_seed` of a known counter: whoever collects such blocks of many generators tests a guess
+    /// for all of their seeds at once, and a seed found is every secret drawn from it.
     pub fn public_bytes<const K: usize>(&mut self) -> [u8; K] {
         let mut bytes = [0; K];
         self.fork().fill_bytes(&mut bytes);
@@ -75,7 +76,8 @@ impl Prg {
         u128::from(self.next_u64()) | u128::from(self.next_u64()) << 64
     }
 
-    /// Fills a slice with uniform words: the same words as repeated [`next_u64`](Self::next_u64), at the speed of AES.
+    /// Fills a slice with uniform words: the same words as repeated [`next_u64`](Self::next_u64), at the
+    /// speed of AES.
     pub fn fill_u64(&mut self, out: &mut [u64]) {
         let kept = (BUFFER - self.used).min(out.len());
         let (head, rest) = out.split_at_mut(kept);

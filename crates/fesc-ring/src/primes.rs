@@ -1,7 +1,8 @@
 //! Primality, and primes that have the roots of unity an NTT needs.
 //!
-//! `is_prime` is Miller-Rabin with the first twelve primes as bases, which is exact for every 64-bit number (Sorenson
-//! and Webster, "Strong pseudoprimes to twelve prime bases": the first counterexample exceeds `3.18 * 10^23`).
+//! `is_prime` is Miller-Rabin with the first twelve primes as bases, which is exact for every 64-bit number
+//! (Sorenson and Webster, "Strong pseudoprimes to twelve prime bases": the first counterexample exceeds
+//! `3.18 * 10^23`).
 
 use crate::modulus::{MAX_BITS, Modulus, ModulusError};
 
@@ -118,7 +119,8 @@ pub fn ntt_primes(bits: u32, degree: usize, count: usize) -> Result<Vec<u64>, Pr
     Ok(found)
 }
 
-/// A primitive root of unity of order `2 * degree`: `g^((p - 1) / (2 degree))` for the smallest `g >= 2` that gives one.
+/// A primitive root of unity of order `2 * degree`: `g^((p - 1) / (2 degree))` for the smallest `g >= 2` that
+/// gives one.
 pub fn primitive_root(modulus: Modulus, degree: usize) -> Result<u64, PrimeError> {
     if degree < 2 || !degree.is_power_of_two() || degree.trailing_zeros() > 61 {
         return Err(PrimeError::Degree { degree });
@@ -160,7 +162,8 @@ mod tests {
 
     #[test]
     fn ntt_primes_are_the_largest_in_order() {
-        // python3 -c "from sympy import isprime; print([p for p in range((1<<50)//4096*4096+1, 1<<49, -4096) if p < 1<<50 and isprime(p)][:3])"
+        // python3 -c "from sympy import isprime; print([p for p in range((1<<50)//4096*4096+1, 1<<49, -4096)
+        // if p < 1<<50 and isprime(p)][:3])"
         let got = ntt_primes(50, 2048, 3).unwrap();
         assert!(got.is_sorted_by(|a, b| a > b));
         for &p in &got {

@@ -1,6 +1,7 @@
 //! The ring `Z_2^l`, `1 <= l <= 64`: elements live in `u64`, reduced to their low `l` bits.
 //!
-//! Operations take any `u64` as the name of its class and give the reduced representative. The wire form is in `pack`.
+//! Operations take any `u64` as the name of its class and give the reduced representative. The wire form is
+//! in `pack`.
 
 use crate::modulus::Modulus;
 

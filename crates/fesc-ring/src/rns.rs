@@ -1,20 +1,21 @@
 //! Kernels on residues modulo primes below `2^50`: what CKKS does between its transforms.
 //!
-//! [`Prime`] has the operations inside one prime (sums of products, tensor product, scaled differences, sums); [`Base`] and
-//! [`Target`] convert from several primes to another one. All take whole vectors of reduced residues, in coefficient or transformed
-//! order, and give reduced ones.
+//! [`Prime`] has the operations inside one prime (sums of products, tensor product, scaled differences,
+//! sums); [`Base`] and [`Target`] convert from several primes to another one. All take whole vectors of
+//! reduced residues, in coefficient or transformed order, and give reduced ones.
 //!
-//! **One reduction per sum.** With AVX-512 IFMA a product adds its low and high 52 bits to two words, two instructions for eight
-//! products. `V = lo + 2^52 hi` is then reduced by Montgomery's step with `R = 2^52`:
+//! **One reduction per sum.** With AVX-512 IFMA a product adds its low and high 52 bits to two words, two
+//! instructions for eight products. `V = lo + 2^52 hi` is then reduced by Montgomery's step with `R = 2^52`:
 //!
 //! ```text
 //! m = V p^-1 mod 2^52,    r = (V - m p) / 2^52 + p = hi' - floor(m p / 2^52) + p,    hi' = hi + floor(lo / 2^52)
 //! ```
 //!
-//! The low words of `V` and `m p` are equal, so `r = V / 2^52 mod p` needs no borrow, and `0 < r <= V / 2^52 + p` whatever the size of
-//! `p`. Where one factor is a constant it carries `2^52` already; elsewhere Shoup's product by `2^52 mod p` follows. On other
-//! processors sums are 128-bit integers, reduced by two of Shoup's products. Both give the reduced residue, so all paths agree.
-//! [`Path::Avx2`] runs the plain code: AVX2 has no wide product, and the scalar one keeps up with the memory.
+//! The low words of `V` and `m p` are equal, so `r = V / 2^52 mod p` needs no borrow, and
+//! `0 < r <= V / 2^52 + p` whatever the size of `p`. Where one factor is a constant it carries `2^52`
+//! already; elsewhere Shoup's product by `2^52 mod p` follows. On other processors sums are 128-bit integers,
+//! reduced by two of Shoup's products. Both give the reduced residue, so all paths agree. [`Path::Avx2`] runs
+//! the plain code: AVX2 has no wide product, and the scalar one keeps up with the memory.
 //!
 //! No branch and no address depends on the data.
 
@@ -115,7 +116,8 @@ impl Prime {
         for _ in 0..5 {
             inverse = inverse.wrapping_mul(2u64.wrapping_sub(p.wrapping_mul(inverse)));
         }
-        // r <= depth p^2 / 2^52 + p must stay a 52-bit word, and the low words must not overflow: at least 12, at most 2048.
+        // r <= depth p^2 / 2^52 + p must stay a 52-bit word, and the low words must not overflow: at least
+        // 12, at most 2048.
         let depth = ((u128::from((1 << 52) - p) << 52) / (u128::from(p) * u128::from(p))).min(2048) as usize;
         Ok(Self {
             modulus,

@@ -1,8 +1,9 @@
 //! Samplers, all from an explicit `&mut Prg`.
 //!
-//! Each one says which words of the stream it reads, so that two parties with one seed get one result on every path.
-//! Rejection samplers take time that depends on the rejected words only, which are independent of what they return;
-//! [`centred_binomial`] and [`gaussian`](mod@gaussian) take time and addresses that depend on nothing but the count.
+//! Each one says which words of the stream it reads, so that two parties with one seed get one result on
+//! every path. Rejection samplers take time that depends on the rejected words only, which are independent of
+//! what they return; [`centred_binomial`] and [`gaussian`](mod@gaussian) take time and addresses that depend
+//! on nothing but the count.
 
 pub mod gaussian;
 
@@ -34,7 +35,8 @@ pub fn uniform_mod(prg: &mut Prg, modulus: Modulus, out: &mut [u64]) {
     let mut batch = [0; BATCH];
     let mut done = 0;
     while done < out.len() {
-        // Never more words than are missing: the stream position after the call does not depend on the batch size.
+        // Never more words than are missing: the stream position after the call does not depend on the batch
+        // size.
         let words = &mut batch[..BATCH.min(out.len() - done)];
         prg.fill_u64(words);
         for w in words {
@@ -53,14 +55,15 @@ pub fn uniform_ring(prg: &mut Prg, ring: Ring, out: &mut [u64]) {
     }
 }
 
-/// Uniform over -1, 0, 1, exactly: two bits at a time from the low end of each word, 3 skipped, else the value less one.
-/// What is left of the last word is dropped.
+/// Uniform over -1, 0, 1, exactly: two bits at a time from the low end of each word, 3 skipped, else the
+/// value less one. What is left of the last word is dropped.
 pub fn ternary(prg: &mut Prg, out: &mut [i64]) {
     let mut done = 0;
     while done < out.len() {
         let mut word = prg.next_u64();
         for _ in 0..32 {
-            // Write first, keep by moving on: the address depends on the number of skips, never on a value kept.
+            // Write first, keep by moving on: the address depends on the number of skips, never on a value
+            // kept.
             if let Some(o) = out.get_mut(done) {
                 *o = (word & 3) as i64 - 1;
             }
@@ -70,8 +73,8 @@ pub fn ternary(prg: &mut Prg, out: &mut [i64]) {
     }
 }
 
-/// Centred binomial: the difference of the number of ones among the low `eta` and the next `eta` bits of one word per element.
-/// Variance `eta / 2`, magnitude at most `eta`.
+/// Centred binomial: the difference of the number of ones among the low `eta` and the next `eta` bits of one
+/// word per element. Variance `eta / 2`, magnitude at most `eta`.
 pub fn centred_binomial(prg: &mut Prg, eta: u32, out: &mut [i64]) -> Result<(), SampleError> {
     if eta == 0 || eta > MAX_ETA {
         return Err(SampleError::Eta { eta });

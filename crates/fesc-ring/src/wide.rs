@@ -1,28 +1,33 @@
-//! Sums of scalars times vectors of 104-bit numbers, `out_o = sum_j m_oj v_j mod 2^104`, read from a given bit on.
+//! Sums of scalars times vectors of 104-bit numbers, `out_o = sum_j m_oj v_j mod 2^104`, read from a given
+//! bit on.
 //!
-//! A number is two words of 52 bits, `v = lo + 2^52 hi`: the operands of AVX-512 IFMA. A product by a scalar `u` is three
-//! instructions for eight numbers,
+//! A number is two words of 52 bits, `v = lo + 2^52 hi`: the operands of AVX-512 IFMA. A product by a scalar
+//! `u` is three instructions for eight numbers,
 //!
 //! ```text
 //! acc_lo += low52(u lo)        acc_hi += high52(u lo) + low52(u hi)
 //! ```
 //!
-//! and carries wait until the end. `acc_lo` must hold its sum exactly, hence at most [`MAX_TERMS`] terms; `acc_hi` may wrap, only its
-//! low 52 bits count. Rows whose `hi` is zero throughout take two instructions.
+//! and carries wait until the end. `acc_lo` must hold its sum exactly, hence at most [`MAX_TERMS`] terms;
+//! `acc_hi` may wrap, only its low 52 bits count. Rows whose `hi` is zero throughout take two instructions.
 //!
-//! Scalars have a sign, the instructions have none: `u = m + 2^51` is multiplied and `2^51 sum_j v_j`, one number per column for
-//! all outputs, is what the accumulators start from (negated). The rounding constant of the final shift is there too.
+//! Scalars have a sign, the instructions have none: `u = m + 2^51` is multiplied and `2^51 sum_j v_j`, one
+//! number per column for all outputs, is what the accumulators start from (negated). The rounding constant of
+//! the final shift is there too.
 //!
-//! Blocked like [`crate::gemm`]: rows are packed into panels of 24 columns (any order of coefficients can be read on
-//! the way, see `read`), a tile of 4 outputs by 24 columns stays in registers, and a panel in the cache while outputs pass by. On all
-//! threads of the current rayon pool. AVX2 has no wide product: it takes the portable path, 64 by 128 bits.
+//! Blocked like [`crate::gemm`]: rows are packed into panels of 24 columns (any order of coefficients can be
+//! read on the way, see `read`), a tile of 4 outputs by 24 columns stays in registers, and a panel in the
+//! cache while outputs pass by. On all threads of the current rayon pool. AVX2 has no wide product: it takes
+//! the portable path, 64 by 128 bits.
 //!
 //! # Speed
-//! Products of a scalar by a 104-bit number (by one of 52 bits in brackets), 128 sums of 128 rows of 4096, one core of a Sapphire Rapids whose other
-//! hyper-thread was busy, by processor time: 4.5 GMAC/s (10.8) with IFMA, about 0.3 portable. The limit is two IFMA of eight lanes per cycle.
+//! Products of a scalar by a 104-bit number (by one of 52 bits in brackets), 128 sums of 128 rows of 4096,
+//! one core of a Sapphire Rapids whose other hyper-thread was busy, by processor time: 4.5 GMAC/s (10.8) with
+//! IFMA, about 0.3 portable. The limit is two IFMA of eight lanes per cycle.
 //!
 //! # What is not guaranteed
-//! Time depends on shapes only. The packed scalars are wiped; the rows are not (ciphertexts are public), nor are registers.
+//! Time depends on shapes only. The packed scalars are wiped; the rows are not (ciphertexts are public), nor
+//! are registers.
 
 use rayon::prelude::*;
 use zeroize::Zeroizing;
@@ -45,7 +50,8 @@ const COLS: usize = 3 * LANES;
 const ROWS: usize = 4;
 /// Outputs of a task: as many tiles as pass by one panel.
 const TASK_ROWS: usize = 4 * ROWS;
-/// Words that are packed at a time: 1 MB, which stays in the cache, and so that memory does not grow with the number of columns.
+/// Words that are packed at a time: 1 MB, which stays in the cache, and so that memory does not grow with the
+/// number of columns.
 const PACKED_WORDS: usize = 1 << 17;
 /// What makes scalars positive.
 const OFFSET: u64 = 1 << (WORD_BITS - 1);
@@ -95,10 +101,11 @@ pub struct Shape {
     pub shift: u32,
 }
 
-/// `out[o][c] = floor((sum_j scalars[o][j] row_j[c] mod 2^104) / 2^shift + 1/2) mod 2^64`, with `scalars` and `out` row-major.
+/// `out[o][c] = floor((sum_j scalars[o][j] row_j[c] mod 2^104) / 2^shift + 1/2) mod 2^64`, with `scalars` and
+/// `out` row-major.
 ///
-/// Scalars are read modulo `2^52`, as numbers in `-2^51 .. 2^51`. `read(j, from, lo, hi)` gives the words, below `2^52`, of the columns from
-/// `from` on of row `j`, as many as `lo` takes.
+/// Scalars are read modulo `2^52`, as numbers in `-2^51 .. 2^51`. `read(j, from, lo, hi)` gives the words,
+/// below `2^52`, of the columns from `from` on of row `j`, as many as `lo` takes.
 ///
 /// # Errors
 /// If the slices do not fit the shape, or a bound of the shape is passed.
@@ -111,7 +118,8 @@ pub fn combine(
     combine_with(cpu::path(), shape, scalars, read, out)
 }
 
-/// [`combine`] on a given path, for tests and benchmarks; a path that this processor does not have is lowered.
+/// [`combine`] on a given path, for tests and benchmarks; a path that this processor does not have is
+/// lowered.
 pub fn combine_with(
     path: Path,
     shape: Shape,

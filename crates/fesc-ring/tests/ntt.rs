@@ -1,4 +1,5 @@
-//! The transform against its definition, against itself on every path, and against an independent implementation.
+//! The transform against its definition, against itself on every path, and against an independent
+//! implementation.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use fesc_ring::Prg;

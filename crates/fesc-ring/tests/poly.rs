@@ -66,7 +66,8 @@ fn exact_at_the_largest_bound_with_the_worst_signs() {
             }
             let poly = PolyRing::new(ring, degree, bound).unwrap();
             let b = bound as i64;
-            // Digits of 0x80..0 and 0x7f..f are the extreme ones; all terms of coefficient N-1 have the sign of s.
+            // Digits of 0x80..0 and 0x7f..f are the extreme ones; all terms of coefficient N-1 have the sign
+            // of s.
             for value in [ring.mask(), 1 << (bits - 1), (1 << (bits - 1)) - 1, 0x8080_8080_8080_8080 & ring.mask()] {
                 for s in [vec![b; degree], vec![-b; degree]] {
                     let a = vec![value; degree];

@@ -10,8 +10,8 @@ use fesc_ring::{Prg, Ring};
 
 const COUNT: usize = 1 << 20;
 
-/// Mean and variance within five standard deviations of their estimators, and chi-square within five of its own.
-/// `p(k)` is the exact probability of `k`; cells are pooled until they expect at least ten samples.
+/// Mean and variance within five standard deviations of their estimators, and chi-square within five of its
+/// own. `p(k)` is the exact probability of `k`; cells are pooled until they expect at least ten samples.
 fn check(name: &str, samples: &[i64], bound: i64, p: impl Fn(i64) -> f64) -> Result<(), String> {
     let n = samples.len() as f64;
     let moment = |e: i32| (-bound..=bound).map(|k| p(k) * (k as f64).powi(e)).sum::<f64>();
@@ -78,7 +78,8 @@ fn the_check_itself_can_fail() {
     assert!(check("shifted", &shifted, TAIL + 1, gaussian_probability).unwrap_err().contains("mean"));
     let wide: Vec<i64> = out.iter().enumerate().map(|(i, x)| if i % 100 == 0 { x * 2 } else { *x }).collect();
     assert!(check("wide", &wide, 2 * TAIL, gaussian_probability).unwrap_err().contains("moment"));
-    // Same first two moments to within the noise, another shape: the centred binomial of nearly this variance.
+    // Same first two moments to within the noise, another shape: the centred binomial of nearly this
+    // variance.
     let mut binomial = vec![0; COUNT];
     centred_binomial(&mut Prg::from_seed([11; 16]), 21, &mut binomial).unwrap();
     assert!(check("binomial", &binomial, TAIL, gaussian_probability).is_err());
@@ -214,7 +215,8 @@ fn ternary_has_its_distribution() {
 
 #[test]
 fn uniform_has_its_distribution() {
-    // A prime just above a power of two rejects almost half of the words: the case where a biased sampler shows.
+    // A prime just above a power of two rejects almost half of the words: the case where a biased sampler
+    // shows.
     let m = Modulus::new(257).unwrap();
     let mut out = vec![0; COUNT];
     uniform_mod(&mut Prg::from_seed([16; 16]), m, &mut out);
@@ -270,7 +272,8 @@ fn stream_positions_are_those_documented() {
 
 #[test]
 fn known_answers() {
-    // python3 crates/fesc-ring/tests/vectors/sampler_kat.py: openssl's AES and the documented formulas, nothing of ours.
+    // python3 crates/fesc-ring/tests/vectors/sampler_kat.py: openssl's AES and the documented formulas,
+    // nothing of ours.
     let seed = [0; 16];
     let m = Modulus::new(ntt_primes(50, 2048, 1).unwrap()[0]).unwrap();
     let (mut u, mut t, mut b, mut g) = ([0; 4], [0; 16], [0; 8], [0; 16]);

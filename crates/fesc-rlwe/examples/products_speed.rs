@@ -1,7 +1,8 @@
 //! Bytes and processor time of the scan's matrix products, both parties in this process.
 //!
-//! `cargo run --release -p fesc-rlwe --example products_speed [chunks]`; the base size has 16 chunks of 128 tokens, 24 heads of 64 channels and 128 states.
-//! Time is that of the process, over all threads: half of it is one party's.
+//! `cargo run --release -p fesc-rlwe --example products_speed [chunks]`; the base size has 16 chunks of 128
+//! tokens, 24 heads of 64 channels and 128 states. Time is that of the process, over all threads: half of it
+//! is one party's.
 
 use std::time::Instant;
 

@@ -1,5 +1,6 @@
-//! Milliseconds of every step of the slots engine, and bytes. Each figure is the minimum over several calls: of the wall, and of the processor time of
-//! all threads, which is what counts on a busy machine (Linux; elsewhere 0). The scheduler books it late: for steps below a millisecond read the wall.
+//! Milliseconds of every step of the slots engine, and bytes. Each figure is the minimum over several calls:
+//! of the wall, and of the processor time of all threads, which is what counts on a busy machine (Linux;
+//! elsewhere 0). The scheduler books it late: for steps below a millisecond read the wall.
 //!
 //! `cargo run --release -p fesc-rlwe --example slots_speed`
 

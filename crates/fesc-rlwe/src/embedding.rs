@@ -1,7 +1,7 @@
 //! Rows of a secret table for secret ids (design 6.6, review B).
 //!
-//! The server publishes its table once, encrypted under a key made for this alone. For each token the client takes the row's
-//! ciphertext, makes it unrecognisable, and sends it back; both end with shares of the row.
+//! The server publishes its table once, encrypted under a key made for this alone. For each token the client
+//! takes the row's ciphertext, makes it unrecognisable, and sends it back; both end with shares of the row.
 //!
 //! ```text
 //! public    A, alpha_v from a seed
@@ -15,23 +15,24 @@
 //! with fresh ternary `r`, Gaussian `f0, f1` and `rho` uniform over `Z_q^d` for every token.
 //!
 //! # Noise
-//! Standard deviation `sigma sqrt(1 + 1 + 2 N 2/3)`, 167 at `N = 2048` ([`noise`]). Hence the table has 30 fractional bits (1.6e-7), and the
-//! caller truncates the shares to the scale of the residual stream.
+//! Standard deviation `sigma sqrt(1 + 1 + 2 N 2/3)`, 167 at `N = 2048` ([`noise`]). Hence the table has 30
+//! fractional bits (1.6e-7), and the caller truncates the shares to the scale of the residual stream.
 //!
 //! # Views
-//! *Server corrupt.* `rho` makes the phase of what it receives uniform, whatever its noise, so `r` is left with the one
-//! sample `alpha' - alpha_v = A r + f1`, which RLWE makes uniform. Two tokens have two `r`: with one, the difference of two
-//! `alpha'` names the pair of rows. A mask on the message alone would not do: the noise `e_v` is the server's and
-//! recognises the row. *Client corrupt.* It sees RLWE samples under `S`.
-//! Tests: `a_row_without_its_mask_is_recognised`, `a_mask_on_the_message_alone_is_not_enough`, `one_r_for_two_tokens_names_the_pair`.
+//! *Server corrupt.* `rho` makes the phase of what it receives uniform, whatever its noise, so `r` is left
+//! with the one sample `alpha' - alpha_v = A r + f1`, which RLWE makes uniform. Two tokens have two `r`: with
+//! one, the difference of two `alpha'` names the pair of rows. A mask on the message alone would not do: the
+//! noise `e_v` is the server's and recognises the row. *Client corrupt.* It sees RLWE samples under `S`.
+//! Tests: `a_row_without_its_mask_is_recognised`, `a_mask_on_the_message_alone_is_not_enough`,
+//! `one_r_for_two_tokens_names_the_pair`.
 //!
 //! # Where rows are
-//! Neither side keeps rows here: [`Owner::rows`] makes them part by part, [`Table::query`] takes the one it needs. A table of a large
-//! vocabulary may so stay in a file.
+//! Neither side keeps rows here: [`Owner::rows`] makes them part by part, [`Table::query`] takes the one it
+//! needs. A table of a large vocabulary may so stay in a file.
 //!
 //! # Cost
-//! Setup `(V d + N) l` bits, once per model; per token `(N + d) l` bits, half a round. Client: two ring products of 5 transforms together.
-//! Server: one of 4.
+//! Setup `(V d + N) l` bits, once per model; per token `(N + d) l` bits, half a round. Client: two ring
+//! products of 5 transforms together. Server: one of 4.
 
 use fesc_ring::Prg;
 use fesc_ring::poly::{PolyRing, PreparedFull, PreparedSmall};

@@ -1,5 +1,6 @@
-//! One segment of the scan at the paper's base shape (24 heads of 64 channels, 128 states): declared cost by step, and time of both parties on this
-//! machine with correlations dealt beforehand. `cargo run --release -p fesc-scan --example segment [tokens]`.
+//! One segment of the scan at the paper's base shape (24 heads of 64 channels, 128 states): declared cost by
+//! step, and time of both parties on this machine with correlations dealt beforehand.
+//! `cargo run --release -p fesc-scan --example segment [tokens]`.
 
 use std::error::Error;
 use std::time::Instant;

@@ -1,8 +1,9 @@
 //! The scan contract (paper, appendix cross-ssm-family): a packet of factors in, the contracted output out.
 //!
 //! For every head h with its group's B and C, and every channel e of the head, over the tokens t:
-//! `H_t = exp(z_t) H_(t-1) + Delta_t x_t[e] B_t`, `y_t[e] = C_t . H_t + D x_t[e]`, and `H` begins with zero or with a carry.
-//! `z = A Delta` is not positive. A kernel may compute this in any form; what it shows is the packet, the output and its cost.
+//! `H_t = exp(z_t) H_(t-1) + Delta_t x_t[e] B_t`, `y_t[e] = C_t . H_t + D x_t[e]`, and `H` begins with zero
+//! or with a carry. `z = A Delta` is not positive. A kernel may compute this in any form; what it shows is
+//! the packet, the output and its cost.
 
 use fesc_mpc::{Ledger, Party, Shared};
 
@@ -38,7 +39,8 @@ pub trait Scan {
     /// If the kernel's shape leaves the limits of a protocol.
     fn declare(&self, ledger: &mut Ledger) -> Result<()>;
 
-    /// y at s.scanned, rows of `inner` values, and the state after the segment if the kernel was made to keep it.
+    /// y at s.scanned, rows of `inner` values, and the state after the segment if the kernel was made to keep
+    /// it.
     ///
     /// `skip` is D at s.mixed, one value per head: the server's (P1) secret, `None` at the client.
     ///

@@ -1,7 +1,8 @@
-//! What the size of a chunk costs: the declarations of [`Dual`] for several sizes, so that the choice of 128 is shown.
+//! What the size of a chunk costs: the declarations of [`Dual`] for several sizes, so that the choice of 128
+//! is shown.
 //!
-//! Small chunks have many states (each `state x inner`, opened twice), large ones have large decay matrices (`q / 2` entries per token and head,
-//! opened twice).
+//! Small chunks have many states (each `state x inner`, opened twice), large ones have large decay matrices
+//! (`q / 2` entries per token and head, opened twice).
 
 use fesc_model::Shape;
 use fesc_model::outline::LayerForms;
@@ -21,8 +22,8 @@ pub struct ChunkCost {
     pub dealt_bytes: u64,
 }
 
-/// Online and offline cost of `tokens` (one segment, no carry) for chunks of 32, 64, 128 and 256 tokens. The model's own chunk is 128
-/// (`fesc_model::outline::scale::CHUNK`); the exponent's form is taken as it is.
+/// Online and offline cost of `tokens` (one segment, no carry) for chunks of 32, 64, 128 and 256 tokens. The
+/// model's own chunk is 128 (`fesc_model::outline::scale::CHUNK`); the exponent's form is taken as it is.
 ///
 /// # Errors
 /// As [`Dual::new`].

@@ -1,7 +1,8 @@
 //! The scan contract: a packet in, the contracted output out.
 //!
-//! A selective state space model keeps a state that decays and is fed by every token. [`Scan`] is the interface of whatever computes
-//! this on shares: a [`Packet`] of factors in, the contracted output out, the exact cost declared before. Kernels:
+//! A selective state space model keeps a state that decays and is fed by every token. [`Scan`] is the
+//! interface of whatever computes this on shares: a [`Packet`] of factors in, the contracted output out, the
+//! exact cost declared before. Kernels:
 //!
 //! - [`Dual`]: the block dual form (design 6.3), one segment at a time, a [`Carry`] between segments;
 //! - [`mod@reference`]: the recurrence itself, token by token in floating point, for comparison.

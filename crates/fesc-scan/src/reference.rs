@@ -19,8 +19,8 @@ pub struct Plain {
     pub skip: Vec<f64>,
 }
 
-/// `H = exp(z) H + Delta B x^T`, `y = C H + D x`, token by token. `state` (`state` rows of `inner`) is what the tokens begin with, and
-/// afterwards what they end with.
+/// `H = exp(z) H + Delta B x^T`, `y = C H + D x`, token by token. `state` (`state` rows of `inner`) is what
+/// the tokens begin with, and afterwards what they end with.
 ///
 /// # Panics
 /// If a tensor does not have the size that its comment states.

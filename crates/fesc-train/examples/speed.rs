@@ -1,6 +1,7 @@
 //! Tokens a second of forward and backward for a shape, and the time of each operation alone.
 //!
-//! `cargo run --release -p fesc-train --example speed [workers] [layers d_model heads head_dim state batch length]`
+//! `cargo run --release -p fesc-train --example speed [workers] [layers d_model heads head_dim state batch
+//! length]`
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Batches: which documents, which part of each, which tokens dropped.
 //!
-//! Everything random of a step is drawn from a generator seeded by (recipe's seed, purpose, stage, step), so that a
-//! resumed run needs no state of a generator: the position says it all.
+//! Everything random of a step is drawn from a generator seeded by (recipe's seed, purpose, stage, step), so
+//! that a resumed run needs no state of a generator: the position says it all.
 
 use fesc_ring::Prg;
 
@@ -93,8 +93,8 @@ pub(crate) fn example(document: &Document, stage: &Stage, mask: u32, prg: &mut P
     Example { ids, whole, label: *label }
 }
 
-/// Shares documents among workers so that their tokens are even: the longest first, each to the worker with the fewest.
-/// The result depends on the lengths alone.
+/// Shares documents among workers so that their tokens are even: the longest first, each to the worker with
+/// the fewest. The result depends on the lengths alone.
 pub(crate) fn shares(lengths: &[usize], workers: usize) -> Vec<Vec<usize>> {
     let mut by_length: Vec<usize> = (0..lengths.len()).collect();
     by_length.sort_by_key(|&i| (std::cmp::Reverse(lengths[i]), i));

@@ -58,8 +58,8 @@ pub fn score(graph: &Graph, documents: &[Document], length: usize, workers: usiz
 /// Documents that calibration looks at, at most (the paper's number).
 pub const CALIBRATION_DOCUMENTS: usize = 500;
 
-/// The range of every norm's mean square over the first [`CALIBRATION_DOCUMENTS`] documents, with exact rsqrt and the
-/// other forms as given.
+/// The range of every norm's mean square over the first [`CALIBRATION_DOCUMENTS`] documents, with exact rsqrt
+/// and the other forms as given.
 pub fn calibrate(
     config: &Config,
     weights: &Weights,

@@ -1,7 +1,8 @@
-//! What a run was given, in 64 bits: a state is not resumed with other documents, another configuration or another teacher.
+//! What a run was given, in 64 bits: a state is not resumed with other documents, another configuration or
+//! another teacher.
 //!
-//! FNV-1a over words of 64 bits. It guards against mistakes, not against malice. The recipe is compared as a whole elsewhere; first weights
-//! play no part after the first step.
+//! FNV-1a over words of 64 bits. It guards against mistakes, not against malice. The recipe is compared as a
+//! whole elsewhere; first weights play no part after the first step.
 
 use crate::data::Document;
 use crate::run::Inputs;
@@ -30,8 +31,8 @@ impl Fnv {
     }
 }
 
-/// The number of a run's inputs. Of a teacher the configuration, the final norm and the classifier count: no two that were trained apart
-/// share them.
+/// The number of a run's inputs. Of a teacher the configuration, the final norm and the classifier count: no
+/// two that were trained apart share them.
 pub(crate) fn fingerprint(inputs: &Inputs<'_>) -> Result<u64> {
     let mut fnv = Fnv(0xcbf2_9ce4_8422_2325);
     fnv.config(&inputs.config)?;

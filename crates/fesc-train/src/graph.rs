@@ -1,9 +1,10 @@
 //! The model as a graph of fused operations.
 //!
-//! [`Graph::logits`] builds candle's graph, and candle's `backward` differentiates it. Training goes another way
-//! ([`Graph::gradients`]): the operations form a chain, so that their own backward passes are called one after the other.
-//! candle adds every gradient to a tensor of zeros first, and that sum goes through one spinning pool of threads in which
-//! the workers wait for each other; the chain needs neither. A test holds the two ways to each other.
+//! [`Graph::logits`] builds candle's graph, and candle's `backward` differentiates it. Training goes another
+//! way ([`Graph::gradients`]): the operations form a chain, so that their own backward passes are called one
+//! after the other. candle adds every gradient to a tensor of zeros first, and that sum goes through one
+//! spinning pool of threads in which the workers wait for each other; the chain needs neither. A test holds
+//! the two ways to each other.
 
 use std::sync::{Arc, Mutex};
 
@@ -147,7 +148,8 @@ impl Graph {
         linear(dropped, self.leaf(last + 1)?)?.broadcast_add(self.leaf(last + 2)?)
     }
 
-    /// Logits, one row per document. `dropout`, one row of factors per document, multiplies the pooled vectors.
+    /// Logits, one row per document. `dropout`, one row of factors per document, multiplies the pooled
+    /// vectors.
     pub fn logits(&self, batch: &Packed, dropout: Option<&Tensor>) -> Result<Tensor> {
         let mut stream = embed(self.leaf(0)?, batch.ids.clone())?;
         for layer in 0..self.layers {
@@ -157,8 +159,8 @@ impl Graph {
         Ok(self.head(&pooled, dropout)?)
     }
 
-    /// The loss that `loss` makes of the logits, and its gradient by every parameter, in order; empty for those that
-    /// took no part.
+    /// The loss that `loss` makes of the logits, and its gradient by every parameter, in order; empty for
+    /// those that took no part.
     pub fn gradients(
         &self,
         batch: &Packed,

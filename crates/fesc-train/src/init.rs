@@ -49,8 +49,8 @@ pub fn initial_weights(recipe: &Recipe, config: &Config, documents: &[Document],
     Ok(weights)
 }
 
-/// A student of half the depth: every second layer of the teacher (the second, the fourth, ...), its embedding, norm and
-/// heads. For 24 layers this is the paper's 12.
+/// A student of half the depth: every second layer of the teacher (the second, the fourth, ...), its
+/// embedding, norm and heads. For 24 layers this is the paper's 12.
 pub fn student(config: &Config, teacher: &Weights) -> Result<(Config, Weights)> {
     let mut shape = *config.shape();
     let layers: Vec<_> = teacher.layers.iter().skip(1).step_by(2).cloned().collect();

@@ -1,19 +1,21 @@
-//! Training of Mamba-2 classifiers on the processor: few, fused operations in candle's graph, recipes, distillation,
-//! approximation-aware tuning.
+//! Training of Mamba-2 classifiers on the processor: few, fused operations in candle's graph, recipes,
+//! distillation, approximation-aware tuning.
 //!
 //! Where to look:
-//! - [`Recipe`]: everything that decides how a model is trained, as one file; [`run`](mod@run): the run itself, resumable;
+//! - [`Recipe`]: everything that decides how a model is trained, as one file; [`run`](mod@run): the run
+//!   itself, resumable;
 //! - [`ops`]: the fused operations with their backward passes; [`Graph`]: the model made of them;
 //! - [`forms`]: the nonlinearities, exact or as the protocols approximate them;
-//! - [`initial_weights`], [`student`], [`ppmi`]: where weights come from; [`calibrate`]: buckets of the norms;
+//! - [`initial_weights`], [`student`], [`ppmi`]: where weights come from; [`calibrate`]: buckets of the
+//!   norms;
 //! - [`evaluate`](fn@evaluate): loss and accuracy.
 //!
-//! The model is [`fesc_model::Model`]'s to rounding (a test holds the logits to 1e-4), and weights come and go as
-//! [`fesc_model::Weights`].
+//! The model is [`fesc_model::Model`]'s to rounding (a test holds the logits to 1e-4), and weights come and
+//! go as [`fesc_model::Weights`].
 //!
-//! Reproducible: the same recipe, data and number of workers give the same weights, bit for bit, on one machine,
-//! interrupted or not. Not guaranteed: the same bits on another processor (vector widths change the order of sums).
-//! Nothing here is secret-safe: it runs where the data may be seen.
+//! Reproducible: the same recipe, data and number of workers give the same weights, bit for bit, on one
+//! machine, interrupted or not. Not guaranteed: the same bits on another processor (vector widths change the
+//! order of sums). Nothing here is secret-safe: it runs where the data may be seen.
 #![forbid(unsafe_code)]
 
 pub mod data;

@@ -1,7 +1,7 @@
 //! Objectives: cross-entropy with label smoothing, and distillation.
 //!
-//! `lambda CE + (1 - lambda) T^2 KL(teacher || student)`, both softmaxes of the KL at temperature T (paper: T 2, lambda
-//! 0.5); the task alone is lambda 1. Cross-entropy is against `(1 - e) onehot + e / classes`.
+//! `lambda CE + (1 - lambda) T^2 KL(teacher || student)`, both softmaxes of the KL at temperature T (paper: T
+//! 2, lambda 0.5); the task alone is lambda 1. Cross-entropy is against `(1 - e) onehot + e / classes`.
 
 use candle_core::{D, Device, Result, Tensor};
 

@@ -1,7 +1,7 @@
 //! AdamW with decoupled weight decay, clipping by the global norm, warm-up and linear decay.
 //!
-//! Moments are dense, the embedding's too: its rows that a batch does not touch still move by their momentum and decay, as in
-//! the reference implementations. Cost: one pass over all values and their moments.
+//! Moments are dense, the embedding's too: its rows that a batch does not touch still move by their momentum
+//! and decay, as in the reference implementations. Cost: one pass over all values and their moments.
 
 use pulp::Arch;
 use serde::{Deserialize, Serialize};

@@ -36,7 +36,8 @@ pub struct Parameter {
 /// Parameters of one layer, in order.
 pub(crate) const PER_LAYER: usize = 9;
 
-/// All parameters of a classifier: the embedding, the layers' nine each, the final norm, the classifier's two.
+/// All parameters of a classifier: the embedding, the layers' nine each, the final norm, the classifier's
+/// two.
 #[derive(Clone, PartialEq)]
 pub struct Parameters {
     /// In the order above.

@@ -1,9 +1,10 @@
 //! Initial token vectors from the training texts: singular vectors of positive pointwise mutual information.
 //!
 //! With `n(i, j)` the number of times that tokens i and j stand within `window` places of each other,
-//! `P(i, j) = max(0, ln(n(i, j) / (n(i) q(j))))`, q the distribution of contexts raised to 3/4 (Levy, Goldberg and Dagan 2015);
-//! pairs seen once are left out. Rows of `U sqrt(S)` of the truncated decomposition, centred, each scaled to one root
-//! mean square. The decomposition is by subspace iteration from a random start (Halko, Martinsson and Tropp 2011).
+//! `P(i, j) = max(0, ln(n(i, j) / (n(i) q(j))))`, q the distribution of contexts raised to 3/4 (Levy,
+//! Goldberg and Dagan 2015); pairs seen once are left out. Rows of `U sqrt(S)` of the truncated
+//! decomposition, centred, each scaled to one root mean square. The decomposition is by subspace iteration
+//! from a random start (Halko, Martinsson and Tropp 2011).
 //!
 //! Cost: `vocab^2` floats (268 MB at 8,192) and about ten products of them with `vocab x 2.5 d`.
 
@@ -110,7 +111,8 @@ fn product(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>, workers: usize) -> Ar
     out
 }
 
-/// The same space with orthonormal columns, by Cholesky's factor of the Gram matrix, twice: once loses half the digits.
+/// The same space with orthonormal columns, by Cholesky's factor of the Gram matrix, twice: once loses half
+/// the digits.
 fn orthonormal(mut y: Array2<f32>, workers: usize) -> Array2<f32> {
     for _ in 0..2 {
         let l = cholesky(gram(&y));

@@ -159,8 +159,9 @@ pub struct Stage {
     /// Which tokens.
     #[serde(default)]
     pub crop: Crop,
-    /// Only so many blocks are computed and trained; 0 is a bag of words. All if absent. The others, and what the
-    /// optimiser knows of them, stay as they are, so that the checkpoint of such a stage is no model by itself.
+    /// Only so many blocks are computed and trained; 0 is a bag of words. All if absent. The others, and what
+    /// the optimiser knows of them, stay as they are, so that the checkpoint of such a stage is no model by
+    /// itself.
     #[serde(default)]
     pub layers: Option<usize>,
     /// Passes over the data; parts of one are fine.
@@ -196,8 +197,8 @@ pub struct Stage {
     /// Share of the pooled vector's entries set to zero.
     #[serde(default)]
     pub pool_dropout: f64,
-    /// Weight of the old average in the moving average of the weights, per step; 0 is none. Evaluation and checkpoints
-    /// take the average.
+    /// Weight of the old average in the moving average of the weights, per step; 0 is none. Evaluation and
+    /// checkpoints take the average.
     #[serde(default)]
     pub ema: f64,
     /// Which weights the stage begins with.

@@ -2,7 +2,8 @@
 //!
 //! Files in the output directory:
 //! - `stage-N/`: the checkpoint of stage N with the smallest validation loss (f32, Hugging Face's layout);
-//! - `state.safetensors`: everything needed to go on, written at every evaluation, every few minutes and on a stop;
+//! - `state.safetensors`: everything needed to go on, written at every evaluation, every few minutes and on a
+//!   stop;
 //! - `calibration.json`: the ranges of the norms, where a stage has buckets;
 //! - `log.jsonl`: one line per some steps and per evaluation.
 //!
@@ -72,7 +73,8 @@ struct Run<'a> {
     inputs: &'a Inputs<'a>,
     directory: &'a Path,
     state: State,
-    /// The teacher runs on the workers' own threads: fesc-model's forward pass would start a pool inside each.
+    /// The teacher runs on the workers' own threads: fesc-model's forward pass would start a pool inside
+    /// each.
     teacher: Option<Graph>,
     log: File,
     started: Instant,

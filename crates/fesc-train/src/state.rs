@@ -1,4 +1,5 @@
-//! The state of a run in one file: values, moments, average, position. Written beside its place, then renamed.
+//! The state of a run in one file: values, moments, average, position. Written beside its place, then
+//! renamed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,7 +21,8 @@ pub(crate) struct Position {
     pub(crate) recipe: String,
     /// Workers, on which the order of sums depends.
     pub(crate) workers: usize,
-    /// Configuration, documents and teacher in 64 bits ([`crate::fingerprint`]); states of older versions have none.
+    /// Configuration, documents and teacher in 64 bits ([`crate::fingerprint`]); states of older versions
+    /// have none.
     #[serde(default)]
     pub(crate) inputs: Option<u64>,
     pub(crate) stage: usize,
@@ -36,7 +38,8 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// Rounds to f32. JSON gives back an f64 but for its last bit, and a resumed run must see the numbers of the run.
+    /// Rounds to f32. JSON gives back an f64 but for its last bit, and a resumed run must see the numbers of
+    /// the run.
     pub(crate) fn tidy(&mut self) {
         self.best = self.best.map(|loss| f64::from(loss as f32));
         self.ranges.iter_mut().flatten().for_each(|range| *range = range.rounded());

@@ -1,7 +1,8 @@
-//! Data parallelism: every worker builds the graph of its share of the batch; sums are taken in the order of the workers.
+//! Data parallelism: every worker builds the graph of its share of the batch; sums are taken in the order of
+//! the workers.
 //!
-//! The result depends on the number of workers (the order of the sums) and on nothing else of the machine's timing: the
-//! same seed and the same number of workers give the same weights, bit for bit.
+//! The result depends on the number of workers (the order of the sums) and on nothing else of the machine's
+//! timing: the same seed and the same number of workers give the same weights, bit for bit.
 
 use std::thread;
 

@@ -49,7 +49,8 @@ impl Task {
     fn new(recipe: Recipe, count: usize) -> Self {
         let (training, validation) = (first_token(count, 1), first_token(100, 2));
         let mut weights = initial_weights(&recipe, &recipe.config(16).unwrap(), &training, 1).unwrap();
-        // Steps and decays for which 200 tokens are in sight at the start: the usual ones take thousands of steps to get there.
+        // Steps and decays for which 200 tokens are in sight at the start: the usual ones take thousands of
+        // steps to get there.
         for layer in &mut weights.layers {
             layer.dt_bias.fill(0.0);
             layer.a_log.fill(-5.0);

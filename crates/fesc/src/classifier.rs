@@ -1,7 +1,7 @@
 //! A model that reads text: tokenizer, and the float model or its fixed-point twin.
 //!
-//! It comes from a directory, or from the program itself: the shipped model is embedded, so that an installed program
-//! needs no other file.
+//! It comes from a directory, or from the program itself: the shipped model is embedded, so that an installed
+//! program needs no other file.
 
 use std::fs::File;
 use std::io::Read;

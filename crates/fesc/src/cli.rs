@@ -39,9 +39,9 @@ FESC_SIMD=portable|avx2|avx512 lowers the SIMD path. RUST_LOG sets the log filte
 
 /// Private classification of long documents by two-party computation.
 ///
-/// A server (`serve`) has a model, a client (`classify`) has a document: the client learns the label, the server learns
-/// nothing of the document but its length bucket. `demo` shows it on this machine. The other commands train, check and
-/// measure.
+/// A server (`serve`) has a model, a client (`classify`) has a document: the client learns the label, the
+/// server learns nothing of the document but its length bucket. `demo` shows it on this machine. The other
+/// commands train, check and measure.
 ///
 /// Results are printed to standard output, everything else to standard error.
 #[derive(Debug, Parser)]
@@ -50,7 +50,8 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-    /// Print one JSON object a line instead of a table; names are stable, and there are a few more than in a table.
+    /// Print one JSON object a line instead of a table; names are stable, and there are a few more than in a
+    /// table.
     #[arg(long, global = true)]
     pub json: bool,
     /// Say more on standard error; repeat for still more.
@@ -73,15 +74,17 @@ pub enum Command {
     Doctor,
     /// Say what is in a model's checkpoint, without loading it, or what this program sends.
     ///
-    /// DIR has config.json and model.safetensors (Hugging Face's or the original state-spaces names), and tokenizer.json if the
-    /// model reads text. Prints the shape, parameters per part, sizes, classes. A configuration that is not supported is
-    /// refused with a list of everything that differs.
+    /// DIR has config.json and model.safetensors (Hugging Face's or the original state-spaces names), and
+    /// tokenizer.json if the model reads text. Prints the shape, parameters per part, sizes, classes. A
+    /// configuration that is not supported is refused with a list of everything that differs.
     ///
-    /// With --messages prints every kind of message that this program can send instead: tag, message, way (from whom to whom), phase,
-    /// bytes (of the payload, as a formula), hidden, by (what masks it, or why it is public); with --json also crate and tests.
+    /// With --messages prints every kind of message that this program can send instead: tag, message, way
+    /// (from whom to whom), phase, bytes (of the payload, as a formula), hidden, by (what masks it, or why it
+    /// is public); with --json also crate and tests.
     ///
-    /// With --sets prints the named parameter sets of CKKS: set, n, levels, depth, digits, special_primes, log_qp, security_bits, precision_bits, and the
-    /// size of one key-switching key on the wire and in memory. Sizes are known before a key is made.
+    /// With --sets prints the named parameter sets of CKKS: set, n, levels, depth, digits, special_primes,
+    /// log_qp, security_bits, precision_bits, and the size of one key-switching key on the wire and in
+    /// memory. Sizes are known before a key is made.
     ///
     /// Examples: fesc inspect mamba2-130m-hf --json
     /// fesc inspect --messages
@@ -89,101 +92,109 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Classify one document.
     ///
-    /// With --server and --pin the document stays here and the model stays there: this side learns the label, the server
-    /// learns the length bucket (see --explain-trust). With --plain the document and the model are both on this machine
-    /// and nothing is hidden or sent.
+    /// With --server and --pin the document stays here and the model stays there: this side learns the label,
+    /// the server learns the length bucket (see --explain-trust). With --plain the document and the model are
+    /// both on this machine and nothing is hidden or sent.
     ///
-    /// Without FILE, or with -, the text is read from standard input. It must be UTF-8 and have at most 16 MiB. What
-    /// lies beyond --length tokens is not looked at. A document over the server's limit is refused before anything is sent.
+    /// Without FILE, or with -, the text is read from standard input. It must be UTF-8 and have at most 16
+    /// MiB. What lies beyond --length tokens is not looked at. A document over the server's limit is refused
+    /// before anything is sent.
     ///
-    /// Prints label, class, probability (with --reveal logits), tokens, bucket (tokens of the run), seconds, online_s,
-    /// online_bytes, offline_bytes, setup_bytes, rounds; with --json also offline_s, setup_s, waited_s (for correlations),
-    /// offline_rounds, logits, model_id, cut, document_tokens, reveal, provider. With --verify also layer, max_ulps,
-    /// rel_error for each layer, and class_of_twin, agrees.
+    /// Prints label, class, probability (with --reveal logits), tokens, bucket (tokens of the run), seconds,
+    /// online_s, online_bytes, offline_bytes, setup_bytes, rounds; with --json also offline_s, setup_s,
+    /// waited_s (for correlations), offline_rounds, logits, model_id, cut, document_tokens, reveal, provider.
+    /// With --verify also layer, max_ulps, rel_error for each layer, and class_of_twin, agrees.
     ///
-    /// With --plain prints label, class, probability, tokens (looked at), cut (whether there were more), seconds (without loading),
-    /// model, mode (float or twin), preset; with --json also document_tokens and probabilities, by label.
+    /// With --plain prints label, class, probability, tokens (looked at), cut (whether there were more),
+    /// seconds (without loading), model, mode (float or twin), preset; with --json also document_tokens and
+    /// probabilities, by label.
     ///
     /// Examples: fesc classify --plain samples/leaflets.txt
     /// fesc classify letter.txt --server example.org:7340 --pin 5d0f...
     Classify(ClassifyArgs),
     /// Show the private run on this machine: server and client as two processes, the shipped model, a sample.
     ///
-    /// Prints the label, time and bytes by phase, and what each side learned; with --json one object: label, class, tokens,
-    /// bucket, online_s, offline_s, setup_s, online_bytes, offline_bytes, setup_bytes, rounds, seconds, server_start_s, agrees
-    /// (with the model in the clear), client_learned, server_learned.
+    /// Prints the label, time and bytes by phase, and what each side learned; with --json one object: label,
+    /// class, tokens, bucket, online_s, offline_s, setup_s, online_bytes, offline_bytes, setup_bytes, rounds,
+    /// seconds, server_start_s, agrees (with the model in the clear), client_learned, server_learned.
     ///
     /// Example: fesc demo --file letter.txt
     Demo(DemoArgs),
     /// Serve a model to clients that do not show their documents.
     ///
-    /// The first start makes a master seed and a TLS identity in the state directory. Prints listening, fingerprint (which
-    /// clients pin; give it to them over a channel that they trust) and model_id; with --json also model, max_tokens,
-    /// max_sessions, public_bytes (what each client downloads once), pid. Then serves until it is ended; -v logs sessions.
+    /// The first start makes a master seed and a TLS identity in the state directory. Prints listening,
+    /// fingerprint (which clients pin; give it to them over a channel that they trust) and model_id; with
+    /// --json also model, max_tokens, max_sessions, public_bytes (what each client downloads once), pid. Then
+    /// serves until it is ended; -v logs sessions.
     ///
     /// Example: fesc serve --model my-model --listen 0.0.0.0:7340 --max-tokens 2048
     Serve(ServeArgs),
     /// Make correlations for later sessions, on both sides.
     ///
-    /// The server must run with --store. Each prepared session serves one `fesc classify --prepared DIR` with this server, model,
-    /// length and reveal, once. Prints sessions, bucket, offline_s, offline_bytes, setup_bytes, prepared.
+    /// The server must run with --store. Each prepared session serves one `fesc classify --prepared DIR` with
+    /// this server, model, length and reveal, once. Prints sessions, bucket, offline_s, offline_bytes,
+    /// setup_bytes, prepared.
     ///
-    /// Example: fesc prepare --server example.org:7340 --pin 5d0f... --prepared ahead --length 2048 --sessions 4
+    /// Example: fesc prepare --server example.org:7340 --pin 5d0f... --prepared ahead --length 2048
+    /// --sessions 4
     Prepare(PrepareArgs),
     /// Say what a run will cost, before anything runs.
     ///
-    /// Bytes and rounds are declared by the protocol itself. Times are a model: two small runs of the same shape are measured here,
-    /// with both parties on this machine, and a line is drawn through them, stage by stage; the network's part is added. Prints model,
-    /// layers, length, provider, net, online_s, offline_s, online_bytes, offline_bytes, setup_bytes (once per client), rounds,
-    /// memory_bytes_client, memory_bytes_server (a model too; the queue of correlations comes on top); then for each stage its
+    /// Bytes and rounds are declared by the protocol itself. Times are a model: two small runs of the same
+    /// shape are measured here, with both parties on this machine, and a line is drawn through them, stage by
+    /// stage; the network's part is added. Prints model, layers, length, provider, net, online_s, offline_s,
+    /// online_bytes, offline_bytes, setup_bytes (once per client), rounds, memory_bytes_client,
+    /// memory_bytes_server (a model too; the queue of correlations comes on top); then for each stage its
     /// bytes, rounds, calls, and the measured milliseconds a call and nanoseconds a byte.
     ///
     /// Example: fesc estimate --shape base --length 2048 --net wan3
     Estimate(EstimateArgs),
     /// Hand out correlations to pairs of clients and servers, as a third process.
     ///
-    /// Faster and cheaper than making them by two, but whoever runs it must collude with neither side. Prints listening and
-    /// fingerprint, for --dealer and --dealer-pin of `serve` and `classify`.
+    /// Faster and cheaper than making them by two, but whoever runs it must collude with neither side. Prints
+    /// listening and fingerprint, for --dealer and --dealer-pin of `serve` and `classify`.
     ///
     /// Example: fesc dealer --listen 0.0.0.0:7341
     Dealer(DealerArgs),
     /// Measure how good a model is on labelled documents.
     ///
-    /// FILE has one JSON object a line with label (0, 1, ...) and text, and may be compressed with zstd (window at most
-    /// 32 MiB). The first L tokens of each document are classified, on all cores.
+    /// FILE has one JSON object a line with label (0, 1, ...) and text, and may be compressed with zstd
+    /// (window at most 32 MiB). The first L tokens of each document are classified, on all cores.
     ///
-    /// Prints for each length accuracy, macro_f1 (mean F1 of the classes that occur as truth or as prediction), documents,
-    /// length, model, mode (float or twin), preset, seconds (without reading); with --json also confusion (a row for each
-    /// true label, a column for each predicted one), without it a table by class.
+    /// Prints for each length accuracy, macro_f1 (mean F1 of the classes that occur as truth or as
+    /// prediction), documents, length, model, mode (float or twin), preset, seconds (without reading); with
+    /// --json also confusion (a row for each true label, a column for each predicted one), without it a table
+    /// by class.
     ///
     /// Example: fesc eval --data test.jsonl.zst --length 512,2048 --twin --json
     Eval(EvalArgs),
     /// Train a classifier of documents.
     ///
-    /// DATA has train.jsonl and validation.jsonl (or .jsonl.zst): one JSON object a line with label (0, 1, ...) and text.
-    /// The recipe is a JSON file: shape, seed, tokenizer, stages. A tokenizer is trained on the texts unless one is given.
-    /// OUT becomes a model that `classify`, `eval` and `inspect` read: the checkpoint with the smallest validation loss of the last
-    /// stage, its tokenizer, and calibration.json for the fixed-point twin. An interrupted run goes on with --resume and ends with
-    /// the same weights.
+    /// DATA has train.jsonl and validation.jsonl (or .jsonl.zst): one JSON object a line with label (0, 1,
+    /// ...) and text. The recipe is a JSON file: shape, seed, tokenizer, stages. A tokenizer is trained on
+    /// the texts unless one is given. OUT becomes a model that `classify`, `eval` and `inspect` read: the
+    /// checkpoint with the smallest validation loss of the last stage, its tokenizer, and calibration.json
+    /// for the fixed-point twin. An interrupted run goes on with --resume and ends with the same weights.
     ///
-    /// Prints a table of validations (with --json every event, as in OUT/training/log.jsonl) and at the end model,
-    /// validation_loss, seconds, documents, vocabulary, calibrated_on.
+    /// Prints a table of validations (with --json every event, as in OUT/training/log.jsonl) and at the end
+    /// model, validation_loss, seconds, documents, vocabulary, calibrated_on.
     ///
     /// Example: fesc train --recipe recipes/scotus.json --data scotus --out my-model
     Train(TrainArgs),
     /// Find the ranges that the fixed-point twin of a model needs.
     ///
-    /// Runs the float model over documents (JSONL or its zst, labels are not used) and writes calibration.json into the
-    /// model's directory. A later document may exceed these ranges twofold (a mean of squares sixteenfold, either way) before the twin
-    /// refuses it. Ranges are public in the private protocol: take public documents.
-    /// Prints model, documents, tokens, file.
+    /// Runs the float model over documents (JSONL or its zst, labels are not used) and writes
+    /// calibration.json into the model's directory. A later document may exceed these ranges twofold (a mean
+    /// of squares sixteenfold, either way) before the twin refuses it. Ranges are public in the private
+    /// protocol: take public documents. Prints model, documents, tokens, file.
     ///
     /// Example: fesc calibrate --model my-model --data train.jsonl.zst
     Calibrate(CalibrateArgs),
     /// Make a server's TLS key and self-signed certificate.
     ///
-    /// Writes OUT.key (readable by you only) and OUT.crt; files that exist are never touched. Prints key, certificate and
-    /// fingerprint: the SHA-256 of the certificate, which clients pin. Give it to them over a channel that they trust.
+    /// Writes OUT.key (readable by you only) and OUT.crt; files that exist are never touched. Prints key,
+    /// certificate and fingerprint: the SHA-256 of the certificate, which clients pin. Give it to them over a
+    /// channel that they trust.
     ///
     /// With --client, an identity for a client of a server that has a list: prints the line for that list
     /// too.
@@ -203,80 +214,89 @@ pub enum Command {
 pub enum Bench {
     /// Matrix products modulo 2^bits.
     ///
-    /// Prints m, k, n, bits, path, threads, gmac_per_s (10^9 multiply-and-adds a second, the fastest of several runs).
+    /// Prints m, k, n, bits, path, threads, gmac_per_s (10^9 multiply-and-adds a second, the fastest of
+    /// several runs).
     ///
     /// Example: fesc bench gemm --m 512 --k 768 --n 3352 --bits 48
     Gemm(GemmArgs),
-    /// Accuracy of a model under each form of its nonlinearities (paper, tables degree_selection and allapprox).
+    /// Accuracy of a model under each form of its nonlinearities (paper, tables degree_selection and
+    /// allapprox).
     ///
-    /// DATA has train, validation and test (.jsonl or .jsonl.zst). For each set of forms the model is scored on test with
-    /// the forms put in place of the true functions (post_swap), and once more after a short training with the forms in
-    /// place from its first step (aware): the same steps for all, so that `exact` is the control. Everything in float: what
-    /// forms cost in fixed point is `fesc eval --twin`. A checkpoint of a stage has no tokenizer.json: copy the model's into it.
-    /// Prints forms, length, post_swap, aware, documents, epochs, seconds.
+    /// DATA has train, validation and test (.jsonl or .jsonl.zst). For each set of forms the model is scored
+    /// on test with the forms put in place of the true functions (post_swap), and once more after a short
+    /// training with the forms in place from its first step (aware): the same steps for all, so that `exact`
+    /// is the control. Everything in float: what forms cost in fixed point is `fesc eval --twin`. A
+    /// checkpoint of a stage has no tokenizer.json: copy the model's into it. Prints forms, length,
+    /// post_swap, aware, documents, epochs, seconds.
     ///
     /// Example: fesc bench forms --data scotus --model my-model --length 512 --epochs 0.5
     Forms(FormsArgs),
     /// Oblivious transfer between two processes on this machine.
     ///
-    /// Each party is a process of its own, so its CPU time and memory are its own. Set-up (base OT and the first
-    /// iteration) is measured apart; the other figures are for the n transfers after it.
-    /// Prints protocol, n, cot_per_cpu_second_sender, cot_per_cpu_second_receiver, bytes_per_cot (both directions),
-    /// wall_s, peak_rss_bytes (the larger of the two processes); with --json also setup_s, setup_bytes and security_bits
-    /// (our estimate for LPN).
+    /// Each party is a process of its own, so its CPU time and memory are its own. Set-up (base OT and the
+    /// first iteration) is measured apart; the other figures are for the n transfers after it. Prints
+    /// protocol, n, cot_per_cpu_second_sender, cot_per_cpu_second_receiver, bytes_per_cot (both directions),
+    /// wall_s, peak_rss_bytes (the larger of the two processes); with --json also setup_s, setup_bytes and
+    /// security_bits (our estimate for LPN).
     ///
     /// Example: fesc bench ot --n 16777216 --protocol silent
     Ot(OtArgs),
     /// The channel: latency, and throughput one way and both ways.
     ///
-    /// Prints transport, net, rtt_us (median of small messages there and back), one_way_mb_per_s, both_ways_mb_per_s
-    /// (sum of both directions; 1 MB = 10^6 bytes), rounds and bytes as counted by the channel.
+    /// Prints transport, net, rtt_us (median of small messages there and back), one_way_mb_per_s,
+    /// both_ways_mb_per_s (sum of both directions; 1 MB = 10^6 bytes), rounds and bytes as counted by the
+    /// channel.
     ///
     /// Example: fesc bench net --transport tls --net wan1
     Net(NetArgs),
     /// A whole private inference between two processes on this machine (three with a dealer).
     ///
-    /// Weights and document are random. Correlations are made at the moment of use, so that their time is measured apart; `serve`
-    /// makes them ahead, beside the protocol. Prints shape, layers, length, provider, net, online_s, offline_s (correlations, and
-    /// the client's blocks of the linear layers), setup_s, online_bytes, offline_bytes, setup_bytes (the model's public part is
-    /// most of it), rounds, peak_rss_bytes_client, peak_rss_bytes_server, rel_error, max_error (of a layer's result against the
-    /// twin's from the same input; short runs, or --check); with --json also plan, offline_rounds, declared_online_bytes, threads,
-    /// stages. Fails if declared and counted bytes differ.
+    /// Weights and document are random. Correlations are made at the moment of use, so that their time is
+    /// measured apart; `serve` makes them ahead, beside the protocol. Prints shape, layers, length, provider,
+    /// net, online_s, offline_s (correlations, and the client's blocks of the linear layers), setup_s,
+    /// online_bytes, offline_bytes, setup_bytes (the model's public part is most of it), rounds,
+    /// peak_rss_bytes_client, peak_rss_bytes_server, rel_error, max_error (of a layer's result against the
+    /// twin's from the same input; short runs, or --check); with --json also plan, offline_rounds,
+    /// declared_online_bytes, threads, stages. Fails if declared and counted bytes differ.
     ///
     /// Example: fesc bench infer --shape base --layers 1 --length 128 --json
     Infer(InferArgs),
     /// Protocols on shares between two processes on this machine (three with a dealer).
     ///
-    /// Correlations are made first (offline), then the protocol runs on random shared inputs (online), then the result
-    /// is opened and compared with the true function. Times are wall times of the slower party, per element; bytes are
-    /// counted by the channel in both directions and must equal the declared ones exactly, or the command fails.
+    /// Correlations are made first (offline), then the protocol runs on random shared inputs (online), then
+    /// the result is opened and compared with the true function. Times are wall times of the slower party,
+    /// per element; bytes are counted by the channel in both directions and must equal the declared ones
+    /// exactly, or the command fails.
     ///
     /// Prints op, form, provider, elements, online_us_per_el, online_bytes_per_el, offline_us_per_el,
-    /// offline_bytes_per_el, rounds, max_error (absolute, for rsqrt relative); with --json also declared_online_bytes,
-    /// declared_rounds, setup_s, setup_bytes (base OT and first iteration, not in the other figures) and security_bits (our
-    /// estimate for LPN).
+    /// offline_bytes_per_el, rounds, max_error (absolute, for rsqrt relative); with --json also
+    /// declared_online_bytes, declared_rounds, setup_s, setup_bytes (base OT and first iteration, not in the
+    /// other figures) and security_bits (our estimate for LPN).
     ///
     /// Example: fesc bench mpc --op silu --elements 65536 --json
     Mpc(MpcArgs),
     /// CKKS: every operation of a client and a server on the chains of the peers' measurements.
     ///
-    /// Scale 2^40, all slots full, operands fresh from a secret key, top level. A loop of as many transforms as the operation has runs in turn
-    /// with it, and results are decrypted and compared with the true ones. Prints n, levels, digits (of a key switch), log_qp, op,
-    /// threads, min_ms, median_ms, precision_bits (-log2 of the largest error of a slot), ntt_ratio (time over that of the loop;
-    /// none for an operation without transforms); with --json also chain, cpu_ms (processor time, all threads, mean), transforms,
-    /// ntt_us and ntt_cpu_us (one transform in that loop), ntt_units (time in transforms), and for rotate the shares of its time:
-    /// transforms_share, conversion_share, inner_product_share, memory_share (what reading the key from memory adds to the inner
-    /// product), rest_share. On a busy machine runs of more than some milliseconds are interrupted: compare cpu_ms with ntt_cpu_us.
+    /// Scale 2^40, all slots full, operands fresh from a secret key, top level. A loop of as many transforms
+    /// as the operation has runs in turn with it, and results are decrypted and compared with the true ones.
+    /// Prints n, levels, digits (of a key switch), log_qp, op, threads, min_ms, median_ms, precision_bits
+    /// (-log2 of the largest error of a slot), ntt_ratio (time over that of the loop; none for an operation
+    /// without transforms); with --json also chain, cpu_ms (processor time, all threads, mean), transforms,
+    /// ntt_us and ntt_cpu_us (one transform in that loop), ntt_units (time in transforms), and for rotate the
+    /// shares of its time: transforms_share, conversion_share, inner_product_share, memory_share (what
+    /// reading the key from memory adds to the inner product), rest_share. On a busy machine runs of more
+    /// than some milliseconds are interrupted: compare cpu_ms with ntt_cpu_us.
     ///
-    /// multiply has its relinearisation; multiply_rescale divides once for both. encode_coefficients stops before the transforms,
-    /// decode_boundary has two primes. hoisted8 is eight rotations of one ciphertext.
+    /// multiply has its relinearisation; multiply_rescale divides once for both. encode_coefficients stops
+    /// before the transforms, decode_boundary has two primes. hoisted8 is eight rotations of one ciphertext.
     ///
     /// Example: fesc bench ckks --chain 3 --op multiply_rescale,rotate --threads 1,2
     Ckks(CkksArgs),
     /// Number-theoretic transforms and products slot by slot, one thread.
     ///
-    /// Prints n, prime (the largest of its length), bits, path, forward_us, inverse_us, pointwise_us (minima, for one polynomial
-    /// of one prime, buffers in the cache); with --json also the medians forward_median_us, inverse_median_us, pointwise_median_us.
+    /// Prints n, prime (the largest of its length), bits, path, forward_us, inverse_us, pointwise_us (minima,
+    /// for one polynomial of one prime, buffers in the cache); with --json also the medians
+    /// forward_median_us, inverse_median_us, pointwise_median_us.
     ///
     /// Example: fesc bench ntt --n 32768,65536 --bits 50
     Ntt(NttArgs),

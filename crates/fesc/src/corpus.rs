@@ -48,7 +48,8 @@ pub fn at(path: &Path, line: usize, reason: impl ToString) -> ModelError {
     ModelError::Data { path: path.into(), line, reason: reason.to_string() }
 }
 
-/// Reads documents, at most `limit`, and lets `encode` turn each text into tokens. Labels must be below `classes`.
+/// Reads documents, at most `limit`, and lets `encode` turn each text into tokens. Labels must be below
+/// `classes`.
 pub fn read(
     path: &Path,
     limit: usize,

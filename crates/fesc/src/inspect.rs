@@ -1,4 +1,5 @@
-//! `fesc inspect`: what is in a checkpoint, read from its headers alone; or every kind of message of this program; or the sets of CKKS.
+//! `fesc inspect`: what is in a checkpoint, read from its headers alone; or every kind of message of this
+//! program; or the sets of CKKS.
 
 use anyhow::Result;
 use fesc_ckks::mask::QUERIES;

@@ -1,6 +1,8 @@
-//! Signals (SIGINT, SIGTERM, SIGHUP): the first asks a command to end in good order, the second ends the process at once.
+//! Signals (SIGINT, SIGTERM, SIGHUP): the first asks a command to end in good order, the second ends the
+//! process at once.
 //!
-//! Files of secrets that a process could not delete at its end are deleted by the next one that opens their directory.
+//! Files of secrets that a process could not delete at its end are deleted by the next one that opens their
+//! directory.
 
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};

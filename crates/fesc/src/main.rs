@@ -1,6 +1,7 @@
 //! The program `fesc`: parse, dispatch, one exit code.
 //!
-//! Results go to standard output, everything else to standard error. See `cli` for the commands and `exit` for the codes.
+//! Results go to standard output, everything else to standard error. See `cli` for the commands and `exit`
+//! for the codes.
 #![forbid(unsafe_code)]
 
 mod bench;

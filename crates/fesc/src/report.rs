@@ -96,7 +96,8 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().next().is_some_and(io)
 }
 
-/// Rows below a line of names; numbers to the right, text to the left. Rows of another kind start a new table.
+/// Rows below a line of names; numbers to the right, text to the left. Rows of another kind start a new
+/// table.
 fn table(rows: &[Row]) -> String {
     let same = |a: &Row, b: &Row| a.shown.iter().map(|c| c.0).eq(b.shown.iter().map(|c| c.0));
     rows.chunk_by(same).map(one_table).collect::<Vec<_>>().join("\n")

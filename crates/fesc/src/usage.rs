@@ -1,4 +1,5 @@
-//! What this process has used: CPU time of all its threads, and memory. From `/proc`; `None` where there is none.
+//! What this process has used: CPU time of all its threads, and memory. From `/proc`; `None` where there is
+//! none.
 
 use std::fs;
 

@@ -35,7 +35,8 @@ const CKKS_NAMES: &[&str] = &[
     "mask_distance_log2_over_queries",
 ];
 
-/// Every operation, its transforms on chain 1 (two data primes, one special), and the precision that its slots must have.
+/// Every operation, its transforms on chain 1 (two data primes, one special), and the precision that its
+/// slots must have.
 const OPS: &[(&str, u64, f64)] = &[
     ("encode", 2, 30.0),
     ("encode_coefficients", 0, 30.0),

@@ -1,4 +1,5 @@
-//! Many clients: right answers, one after the other and four at once, and a server that keeps nothing of them.
+//! Many clients: right answers, one after the other and four at once, and a server that keeps nothing of
+//! them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[allow(dead_code)]
@@ -64,7 +65,8 @@ fn fifty_sessions_four_at_once_are_right_and_leave_nothing_behind() {
     }
     let late = (server.memory(), server.descriptors());
     println!("memory and descriptors after {WARM}: {early:?}, after {ALL}: {late:?}");
-    // Measured in three runs: 30 to 32 MB after 20, 39 to 40 after 50. A session's correlations are megabytes: thirty that stayed would show.
+    // Measured in three runs: 30 to 32 MB after 20, 39 to 40 after 50. A session's correlations are
+    // megabytes: thirty that stayed would show.
     assert!(late.0 < early.0 + (40 << 20), "{early:?}, {late:?}");
     assert!(late.1 <= early.1, "{early:?}, {late:?}");
     server.stop();

@@ -62,8 +62,8 @@ fn estimate(args: &[&str]) -> Value {
     rows.remove(0)
 }
 
-/// Each `length` in its bucket, against a run of the bucket's length. A run fails by itself where counted bytes or rounds are not the
-/// declared ones, so the lengths of `exact` are only run.
+/// Each `length` in its bucket, against a run of the bucket's length. A run fails by itself where counted
+/// bytes or rounds are not the declared ones, so the lengths of `exact` are only run.
 fn compare(provider: &str, lengths: &[&str], exact: &[&str]) {
     let run = |length: &str, layers: &str| {
         let args = ["bench", "infer", "--shape", "tiny", "--layers", layers, "--length", length, "--json"];

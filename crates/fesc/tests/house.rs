@@ -163,7 +163,8 @@ fn insecure_forms_exist_only_in_tests() {
     }
 }
 
-/// Every nonce and seed that is sent has a generator of its own (`Prg::public_bytes` says why). These are the places that draw one.
+/// Every nonce and seed that is sent has a generator of its own (`Prg::public_bytes` says why). These are the
+/// places that draw one.
 #[test]
 fn what_is_published_is_drawn_apart_from_secrets() {
     let drawn = [

@@ -1,6 +1,8 @@
-//! Either side is killed, in every phase by its name: the other says so soon, correlations are used once, nothing secret stays.
+//! Either side is killed, in every phase by its name: the other says so soon, correlations are used once,
+//! nothing secret stays.
 //!
-//! A process is killed when its own log (`-vv`) says that it enters the phase, on a network on which phases take a while.
+//! A process is killed when its own log (`-vv`) says that it enters the phase, on a network on which phases
+//! take a while.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -44,8 +46,8 @@ fn net(stage: &str) -> [&'static str; 4] {
 /// Far below the time limit for a silent peer: an end is seen, not waited for.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Phases before the first stage, and the making of stores: what the log says, the command, its options. `cold` is a cache that
-/// nobody has used before: a download that was killed late may have been whole.
+/// Phases before the first stage, and the making of stores: what the log says, the command, its options.
+/// `cold` is a cache that nobody has used before: a download that was killed late may have been whole.
 fn early(cold: &str) -> [(&'static str, &'static str, Vec<&str>); 5] {
     [
         ("public part", "classify", vec!["--cache", cold]),
@@ -160,8 +162,8 @@ fn a_side_killed_before_the_first_stage_or_while_preparing_ends_the_other() {
     client.wait_for("agreeing on the terms");
     client.kill();
 
-    // Whether and when a server says something of a client that died in its handshake depends on how far that had come: the next
-    // one knows nothing of it, and each warning is that of its own client.
+    // Whether and when a server says something of a client that died in its handshake depends on how far that
+    // had come: the next one knows nothing of it, and each warning is that of its own client.
     server.kill();
     server = serve(&place);
     for (phase, command, more) in early("../cold-client") {
@@ -177,7 +179,8 @@ fn a_side_killed_before_the_first_stage_or_while_preparing_ends_the_other() {
         client_tells(&mut client, phase);
         server = serve(&place);
     }
-    // Of three sessions the first was whole on both sides, each time; of the second nothing stays when both shelves are opened again.
+    // Of three sessions the first was whole on both sides, each time; of the second nothing stays when both
+    // shelves are opened again.
     assert_eq!(unused(&place.path("store")), 2);
     let half = place.text("half");
     for _ in 0..2 {

@@ -182,7 +182,8 @@ fn a_client_that_is_interrupted_burns_what_it_took_and_leaves_nothing() {
     assert!(home.prepare(&server, "1").status.success());
     let prepared = home.text("prepared");
     let client = home.call(&server, &["classify"], &[&["--prepared", &prepared], SLOW].concat());
-    // On both sides: a client that ends before the server has heard of its choice leaves the server a half that nobody asks for again.
+    // On both sides: a client that ends before the server has heard of its choice leaves the server a half
+    // that nobody asks for again.
     let used = |place: &str| home.entries(place).iter().any(|name| name.ends_with(".used"));
     until("run", || used("prepared") && used("store"));
     signal(&client, "TERM");

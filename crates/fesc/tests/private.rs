@@ -82,14 +82,16 @@ fn every_source_of_correlations_gives_the_twins_class() {
     assert!(logits.len() == 3 && rows[0]["probability"].as_f64().unwrap() > 0.3, "{}", rows[0]);
     let layers: Vec<&Value> = rows.iter().filter(|r| !r["layer"].is_null()).collect();
     assert_eq!(layers.len(), 2);
-    // A loose bound: `bench infer` measured 0.0014 to 0.0019 on random models. fesc-infer's tests hold layers to the twin's spread.
+    // A loose bound: `bench infer` measured 0.0014 to 0.0019 on random models. fesc-infer's tests hold layers
+    // to the twin's spread.
     assert!(layers.iter().all(|l| l["rel_error"].as_f64().unwrap() < 0.01), "{layers:?}");
     assert_eq!(rows.last().unwrap()["agrees"], true);
     server.stop();
     dealer.stop();
 }
 
-/// The system interrupts the reads of a process that was stopped (job control, a debugger); they must take up where they were.
+/// The system interrupts the reads of a process that was stopped (job control, a debugger); they must take up
+/// where they were.
 #[cfg(unix)]
 #[test]
 fn sides_that_sleep_for_a_while_go_on() {

@@ -218,7 +218,8 @@ fn a_client_with_weak_parameters_is_refused_with_the_numbers() {
 fn a_session_over_its_time_is_cut_and_its_seat_is_free() {
     let place = Place::new(1);
     let text = tiny::text(3);
-    // A client that stops in the middle; its system keeps the connection open. The server's patience for silence is longer.
+    // A client that stops in the middle; its system keeps the connection open. The server's patience for
+    // silence is longer.
     let server = place.serve(&["--max-sessions", "1", "--session-time", "40", "--timeout", "120"]);
     let mut client = place.watch(&server, "classify", &text, &["--net", "1gbps,20ms", "--timeout", "120"]);
     client.wait_for("segment 0: silu");

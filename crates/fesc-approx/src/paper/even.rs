@@ -1,21 +1,28 @@
-//! MoSiLU and MoSoft: `f(x) = x/2 + h(x^2)` on `[-tau, tau]`, 0 to the left, `x` to the right (paper, algorithm mosilu-mosoft).
+//! MoSiLU and MoSoft: `f(x) = x/2 + h(x^2)` on `[-tau, tau]`, 0 to the left, `x` to the right (paper,
+//! algorithm mosilu-mosoft).
 //!
-//! `h` is the minimax polynomial of degree `r = d/2` in `u = x^2` on `[0, tau^2]`. The tail rule costs `|f(-tau)|`, whatever the degree: 0.072 for
-//! SiLU and 0.018 for softplus at `tau = 4`. These are the paper's quoted errors, and why its degree six "provides no further improvement".
+//! `h` is the minimax polynomial of degree `r = d/2` in `u = x^2` on `[0, tau^2]`. The tail rule costs
+//! `|f(-tau)|`, whatever the degree: 0.072 for SiLU and 0.018 for softplus at `tau = 4`. These are the
+//! paper's quoted errors, and why its degree six "provides no further improvement".
 //!
 //! Integer form, input and output at `F` bits, `e` a scaling exponent (`2^e <= tau`):
-//! 1. `b_lo = [x' >= -tau]`, `b_hi = [x' >= tau]` from one truncate-reduce (one carry). In the paper's names `b_- = 1 - b_lo`, `b_< = 1 - b_hi`,
-//!    `b_+ = b_hi`, `b_in = b_lo - b_hi`.
-//! 2. `u = x x` at `2F`, truncated by `F + 2e`: `x^2 / 4^e` with `F` bits. It is never negative, so half the range of the known-sign truncation would
-//!    be lost: subtract the public `c` = [`EvenFixed::square_centre`] (about `tau^2/2`, a multiple of `2^(F + 2e)`) before and add `c / 2^(F + 2e)`
-//!    after. The result is the same, the range is twice as large; at `l = 44`, `F = 19`, `tau = 4` it would not fit otherwise.
+//! 1. `b_lo = [x' >= -tau]`, `b_hi = [x' >= tau]` from one truncate-reduce (one carry). In the paper's names
+//!    `b_- = 1 - b_lo`, `b_< = 1 - b_hi`, `b_+ = b_hi`, `b_in = b_lo - b_hi`.
+//! 2. `u = x x` at `2F`, truncated by `F + 2e`: `x^2 / 4^e` with `F` bits. It is never negative, so half the
+//!    range of the known-sign truncation would be lost: subtract the public `c` =
+//!    [`EvenFixed::square_centre`] (about `tau^2/2`, a multiple of `2^(F + 2e)`) before and add
+//!    `c / 2^(F + 2e)` after. The result is the same, the range is twice as large; at `l = 44`, `F = 19`,
+//!    `tau = 4` it would not fit otherwise.
 //! 3. With `a_i` for the scaled variable, `a_r` at `F` bits (public), the other `a_i` at `2F`:
-//!    - `r >= 2`: `q = trunc(a_r u + a_(r-1), F)`, then for `i = r-2 .. 1`: `q = trunc(q u + a_i, F)`; at last `m = q`;
+//!    - `r >= 2`: `q = trunc(a_r u + a_(r-1), F)`, then for `i = r-2 .. 1`: `q = trunc(q u + a_i, F)`; at
+//!      last `m = q`;
 //!    - `r = 1`: `m = a_1`, public, no product;
-//!    - `p = trunc(m u + 2^(F-1) x + a_0, F)`: the half of `x` is a product with a public power of two at scale `2F`.
+//!    - `p = trunc(m u + 2^(F-1) x + a_0, F)`: the half of `x` is a product with a public power of two at
+//!      scale `2F`.
 //! 4. `y = b_in p + b_hi x`. No truncation.
 //!
-//! Carries are drawn in this order: comparison, `u`, each `q`, `p`. Secret products: `r` (one square). Truncations: `r + 1`.
+//! Carries are drawn in this order: comparison, `u`, each `q`, `p`. Secret products: `r` (one square).
+//! Truncations: `r + 1`.
 
 use super::{PaperPlan, horner_max};
 use crate::error::ApproxError;
@@ -135,7 +142,8 @@ impl EvenResidual {
             remedy: "at least two",
         })?;
         let rest = rest.iter().map(|&a| plan.constant("coefficient", a, 2 * f)).collect::<Result<Vec<_>, _>>()?;
-        // An ulp of u moves p by |dp/du|; an ulp of each q or of the leading coefficient is multiplied by powers of `top`.
+        // An ulp of u moves p by |dp/du|; an ulp of each q or of the leading coefficient is multiplied by
+        // powers of `top`.
         let slope: f64 = (1..).zip(&scaled[1..]).map(|(i, a)| f64::from(i) * a.abs() * top.powi(i - 1)).sum();
         let carried: f64 = (0..scaled.len() as i32).map(|i| top.powi(i)).sum();
         let bound = (slope + carried) * (-f64::from(f)).exp2();

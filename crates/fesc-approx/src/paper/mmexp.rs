@@ -1,16 +1,18 @@
 //! MMExp: the minimax polynomial of `exp` on `[-tau, 0]`, 0 to the left (paper, algorithm mmexp).
 //!
-//! The best polynomial spreads its error evenly, so `p(0) = 1 - error`: 0.9797 at degree 4, and `0.9797^2048 = 5e-19`. As a per-token decay it
-//! erases all long memory; it is here to reproduce the paper. Ours are [`crate::exp`] on cumulative sums and [`crate::exp_square`].
+//! The best polynomial spreads its error evenly, so `p(0) = 1 - error`: 0.9797 at degree 4, and
+//! `0.9797^2048 = 5e-19`. As a per-token decay it erases all long memory; it is here to reproduce the paper.
+//! Ours are [`crate::exp`] on cumulative sums and [`crate::exp_square`].
 //!
-//! Integer form, input `z` and output at `F` bits, `e` a scaling exponent (`2^e <= tau`): the integer `z` is also `t = z / 2^e` with `F + e` bits.
+//! Integer form, input `z` and output at `F` bits, `e` a scaling exponent (`2^e <= tau`): the integer `z` is
+//! also `t = z / 2^e` with `F + e` bits.
 //! 1. `z = Delta A` is the caller's product.
 //! 2. `p = trunc(c_d t + c_(d-1), F + e)`, `c_d` public at `F` bits, the other `c_i` (for `t`) at `2F + e`.
 //! 3. For `i = d-2 .. 0`: `p = trunc(p t + c_i, F + e)`.
 //! 4. `b = [z' >= -tau]`; `a = b p`.
 //!
-//! Carries are drawn in this order: one per truncation (`d` of them), then the comparison. Secret products: `d - 1`, and the caller's one for `z`:
-//! `d` in all. The paper's table counts one more (5 at degree 4).
+//! Carries are drawn in this order: one per truncation (`d` of them), then the comparison. Secret products:
+//! `d - 1`, and the caller's one for `z`: `d` in all. The paper's table counts one more (5 at degree 4).
 
 use super::{PaperPlan, horner_max};
 use crate::error::ApproxError;

@@ -1,15 +1,21 @@
-//! The paper's four forms, fitted by Remez, with their integer twins (paper: "Even-Residual SiLU and Softplus", "Split Inverse-RMS
-//! Normalization", "Private Selective-Decay Exponential", and the appendix on nonlinear details).
+//! The paper's four forms, fitted by Remez, with their integer twins (paper: "Even-Residual SiLU and
+//! Softplus", "Split Inverse-RMS Normalization", "Private Selective-Decay Exponential", and the appendix on
+//! nonlinear details).
 //!
-//! The order of the operations is that of the paper's algorithms. What the paper leaves open is fixed here, and each module lists it step
-//! by step: the scale of every intermediate and where it is truncated. Common rules:
+//! The order of the operations is that of the paper's algorithms. What the paper leaves open is fixed here,
+//! and each module lists it step by step: the scale of every intermediate and where it is truncated. Common
+//! rules:
 //!
-//! - A share of scale `2F` is what a product gives. Public constants that are added to it have that scale too, and one truncation serves the
-//!   whole sum ("c times x is local" is false in fixed point unless a truncation is shared).
-//! - Every truncation is "subtract 1, known-sign truncation" ([`crate::trunc::round`]): floor or ceiling of the true quotient.
-//! - Variables are scaled to about one by a power of two, which is only another name for the same integer or another number of dropped bits.
-//!   High coefficients then keep their bits, and rounding errors do not grow through Horner's rule.
-//! - A comparison takes `x' = TR(x)` as in [`crate::fixed`]; `cmp_shift = 0` with `cmp_bits = l` is the paper's full-width comparison.
+//! - A share of scale `2F` is what a product gives. Public constants that are added to it have that scale
+//!   too, and one truncation serves the whole sum ("c times x is local" is false in fixed point unless a
+//!   truncation is shared).
+//! - Every truncation is "subtract 1, known-sign truncation" ([`crate::trunc::round`]): floor or ceiling of
+//!   the true quotient.
+//! - Variables are scaled to about one by a power of two, which is only another name for the same integer or
+//!   another number of dropped bits. High coefficients then keep their bits, and rounding errors do not grow
+//!   through Horner's rule.
+//! - A comparison takes `x' = TR(x)` as in [`crate::fixed`]; `cmp_shift = 0` with `cmp_bits = l` is the
+//!   paper's full-width comparison.
 //! - Outside `[-tau, tau]` the polynomial's share is garbage, and the mux multiplies it by an exact 0.
 
 pub mod even;
@@ -48,7 +54,8 @@ impl PaperPlan {
         Ok(Self { ring, frac: 19, cmp_shift: 0, cmp_bits: 44 })
     }
 
-    /// Inputs of smaller size compare rightly: half the comparison ring, less a threshold of at most half of that.
+    /// Inputs of smaller size compare rightly: half the comparison ring, less a threshold of at most half of
+    /// that.
     pub fn limit(&self) -> f64 {
         (f64::from(self.cmp_bits + self.cmp_shift) - 2.0 - f64::from(self.frac)).exp2()
     }
@@ -120,7 +127,8 @@ impl PaperPlan {
     }
 }
 
-/// Largest size that any partial sum of Horner's rule takes on `[lo, hi]` (dense search, 1 % added); the last sum gets `plus(t)` on top.
+/// Largest size that any partial sum of Horner's rule takes on `[lo, hi]` (dense search, 1 % added); the last
+/// sum gets `plus(t)` on top.
 fn horner_max(coeffs: &[f64], lo: f64, hi: f64, plus: impl Fn(f64) -> f64) -> f64 {
     let points = 512;
     let mut worst: f64 = 0.0;

@@ -1,13 +1,15 @@
 //! NeRMS: `1/sqrt(v)` by a constant per bucket and Newton steps (paper, algorithm nerms).
 //!
-//! `K` buckets of equal ratio over the calibrated range. The constant of a bucket `[a, b]` is `sqrt(3 / (a + sqrt(ab) + b))`, the one for which the
-//! error after one step is the same at both ends (the paper does not say which it takes). Ratio 2: 17 %, 4.4 % (N1), 2.8e-3 (N2), 1.2e-5 (N3).
-//! Ours, with a line per bucket, is [`crate::rsqrt`].
+//! `K` buckets of equal ratio over the calibrated range. The constant of a bucket `[a, b]` is
+//! `sqrt(3 / (a + sqrt(ab) + b))`, the one for which the error after one step is the same at both ends (the
+//! paper does not say which it takes). Ratio 2: 17 %, 4.4 % (N1), 2.8e-3 (N2), 1.2e-5 (N3). Ours, with a line
+//! per bucket, is [`crate::rsqrt`].
 //!
 //! Integer form, scales chosen by the constructor (`w` has 20 bits):
 //! 1. `v` with `v_frac` bits is the caller's.
-//! 2. One truncate-reduce of `v`, `K - 1` comparisons `e_j = [v' >= b_j]` (one carry). `y = y_0 + sum_j e_j (y_j - y_(j-1))` with `y_frac` bits and, from
-//!    the *same* bits, `s = y^2` with `s_frac` bits: two [`FixedPiecewise`] of degree 0 with equal thresholds, no truncation.
+//! 2. One truncate-reduce of `v`, `K - 1` comparisons `e_j = [v' >= b_j]` (one carry).
+//!    `y = y_0 + sum_j e_j (y_j - y_(j-1))` with `y_frac` bits and, from the *same* bits, `s = y^2` with
+//!    `s_frac` bits: two [`FixedPiecewise`] of degree 0 with equal thresholds, no truncation.
 //! 3. For each step, "truncate" being "subtract 1, known-sign truncation":
 //!    - `w = v s`, truncate by `v_frac + s_frac - 20`;
 //!    - `y = y (3 2^20 - w)`, truncate by 21 (the paper's 3/2 and 1/2, without a truncation for the half);
@@ -110,7 +112,8 @@ impl NeRms {
         if size >= f64::from(limit) {
             return Err(ApproxError::Overflow { what: "y (3 - v y^2)", log2: size, shift: W_FRAC + 1, limit });
         }
-        // Far below v_min every step multiplies y by 1.5, and y or its square may outgrow the ring: then inputs are promised from v_min on only.
+        // Far below v_min every step multiplies y by 1.5, and y or its square may outgrow the ring: then
+        // inputs are promised from v_min on only.
         let grown = self.initialisers.first().map_or(0.0, |y| y.log2())
             + f64::from(y_frac)
             + f64::from(self.steps.saturating_sub(1)) * 1.5f64.log2();

@@ -111,7 +111,8 @@ fn exp_twin_follows_the_form() {
         let one = f64::from(plan.frac).exp2();
         for degree in 2..=8 {
             let f = MinimaxExp::paper(degree).unwrap();
-            // The paper's 44 bits leave less room for scaling, so its bound grows with the degree; it still holds.
+            // The paper's 44 bits leave less room for scaling, so its bound grows with the degree; it still
+            // holds.
             let fixed = f.fixed(&plan).unwrap();
             let bound = fixed.rounding_bound();
             assert!(plan.ring.bits() == 44 || bound < 2e-4, "D{degree}: {bound}");

@@ -1,8 +1,9 @@
 //! Decryption: `c0 + c1 s`, one product per limb.
 //!
-//! What comes out holds the noise of the whole computation. It stays with the client: whoever sends decrypted values back to the party that
-//! made the ciphertext gives the key away (Li and Micciancio, "On the security of homomorphic encryption on approximate numbers",
-//! 2021). In this project the result is one share of a masked value, and only functions of shares travel.
+//! What comes out holds the noise of the whole computation. It stays with the client: whoever sends decrypted
+//! values back to the party that made the ciphertext gives the key away (Li and Micciancio, "On the security
+//! of homomorphic encryption on approximate numbers", 2021). In this project the result is one share of a
+//! masked value, and only functions of shares travel.
 
 use super::SecretKey;
 use crate::poly::Poly;

@@ -1,7 +1,7 @@
 //! Encryption by the secret key: `c1 = a` from a seed, `c0 = -a s + e + m`.
 //!
-//! Half the bytes of a public-key encryption, and less noise: variance `3.2^2` per coefficient. Cost at level `l`: `l + 1`
-//! transforms, products and expansions, and `N` Gaussian samples.
+//! Half the bytes of a public-key encryption, and less noise: variance `3.2^2` per coefficient. Cost at level
+//! `l`: `l + 1` transforms, products and expansions, and `N` Gaussian samples.
 
 use fesc_ring::Prg;
 

@@ -1,7 +1,8 @@
 //! Keys for a server: the public key, and key-switching keys one at a time.
 //!
-//! Cost of a key-switching key: one error polynomial per digit, and one transform per digit and prime. Memory: one
-//! [`SeededKey`] at a time, since [`KeyGenerator::keys`] is lazy; [`EvaluationKeyPlan::bytes`] says the size of all before.
+//! Cost of a key-switching key: one error polynomial per digit, and one transform per digit and prime.
+//! Memory: one [`SeededKey`] at a time, since [`KeyGenerator::keys`] is lazy; [`EvaluationKeyPlan::bytes`]
+//! says the size of all before.
 
 use fesc_ring::Prg;
 

@@ -104,7 +104,8 @@ fn switching_keys_are_encryptions_of_their_targets() {
         for (d, [b, a]) in parts.iter().enumerate() {
             let masked = negacyclic(&integers(&params, a), &s);
             for (k, (b, m)) in integers(&params, b).iter().zip(&masked).enumerate() {
-                // Prime by prime: P s' on the digit's primes and nothing on the others, up to an error that all primes share.
+                // Prime by prime: P s' on the digit's primes and nothing on the others, up to an error that
+                // all primes share.
                 let rest = |i: usize| {
                     let q = BigInt::from(params.modulus(i).value());
                     let want = if params.digit(d, 3).contains(&i) { &p * &target[k] } else { BigInt::from(0) };

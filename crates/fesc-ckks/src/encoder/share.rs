@@ -1,24 +1,28 @@
-//! The share boundary (design 7.2): integer polynomials that two parties hold, to fixed-point shares of the slots and back.
+//! The share boundary (design 7.2): integer polynomials that two parties hold, to fixed-point shares of the
+//! slots and back.
 //!
-//! After a bounded mask the client has the integers `phase + mask`, the server `-mask` ([`crate::mask`]). Their sum is the phase, but the sum of their
-//! residues modulo `2^l` is not a sum of slots: the roots are irrational, and a multiple of `2^l` does not stay one. So each party decodes
-//! its own *integers*, rounds, and only then reduces:
+//! After a bounded mask the client has the integers `phase + mask`, the server `-mask` ([`crate::mask`]).
+//! Their sum is the phase, but the sum of their residues modulo `2^l` is not a sum of slots: the roots are
+//! irrational, and a multiple of `2^l` does not stay one. So each party decodes its own *integers*, rounds,
+//! and only then reduces:
 //!
 //! ```text
 //! share_j = round(2^f m(zeta^(5^j)) / S) mod 2^l,      share_client + share_server = round(2^f z_j) + e mod 2^l.
 //! ```
 //!
-//! A share is some 70 bits wider than the phase, and what is left of it after the sum must be right: doubles (53 bits) are off by `2^32` units,
-//! the double-double transform ([`fesc_ring::fft::double`]) is not. Each share errs by 1/2 from rounding and by at most 1/2 from the transform
-//! ([`Encoder::share_limit`] refuses more): together `|e| <= 2`, and 1 unless all that meets at once.
+//! A share is some 70 bits wider than the phase, and what is left of it after the sum must be right: doubles
+//! (53 bits) are off by `2^32` units, the double-double transform ([`fesc_ring::fft::double`]) is not. Each
+//! share errs by 1/2 from rounding and by at most 1/2 from the transform ([`Encoder::share_limit`] refuses
+//! more): together `|e| <= 2`, and 1 unless all that meets at once.
 //!
 //! The way back, `encode_share`, takes shares that add up over the integers, without a wrap.
 //!
-//! Cost at `N = 32768` on one thread of a busy Sapphire Rapids: 3.3 ms to decode, 2.6 to encode with AVX-512, 5.6 and 4.5 portable. More than half is
-//! conversions.
+//! Cost at `N = 32768` on one thread of a busy Sapphire Rapids: 3.3 ms to decode, 2.6 to encode with AVX-512,
+//! 5.6 and 4.5 portable. More than half is conversions.
 //!
 //! # What is not guaranteed
-//! The limit expects coefficients that are spread, as a mask spreads them; see the transform's module for what chosen coefficients could do.
+//! The limit expects coefficients that are spread, as a mask spreads them; see the transform's module for
+//! what chosen coefficients could do.
 
 #[cfg(test)]
 mod tests;
@@ -77,7 +81,8 @@ fn largest(values: impl Iterator<Item = u128>) -> u128 {
 
 impl Encoder {
     /// The largest coefficient that [`Encoder::decode_share`] takes at this scale and fraction:
-    /// `S / 2^(f+1) / (2^-105 sqrt(log2(N) N))`, about `2^118` for `S = 2^40`, `f = 16`, `N = 32768`. At most `2^126`.
+    /// `S / 2^(f+1) / (2^-105 sqrt(log2(N) N))`, about `2^118` for `S = 2^40`, `f = 16`, `N = 32768`. At most
+    /// `2^126`.
     ///
     /// # Errors
     /// [`CkksError::ShareScale`].
@@ -85,12 +90,12 @@ impl Encoder {
         Ok(limit(self.params.fft().double().error() * unit(scale, fraction)? / scale))
     }
 
-    /// One party's part of the slots, from its integer part of the coefficients: real and imaginary parts, rounded to `fraction` fractional
-    /// bits and reduced.
+    /// One party's part of the slots, from its integer part of the coefficients: real and imaginary parts,
+    /// rounded to `fraction` fractional bits and reduced.
     ///
     /// # Errors
-    /// [`CkksError::Length`] unless there are `N` coefficients, [`CkksError::ShareScale`], and [`CkksError::ShareTooLarge`] for a coefficient above
-    /// [`Encoder::share_limit`].
+    /// [`CkksError::Length`] unless there are `N` coefficients, [`CkksError::ShareScale`], and
+    /// [`CkksError::ShareTooLarge`] for a coefficient above [`Encoder::share_limit`].
     pub fn decode_share(&self, coefficients: &[i128], scale: f64, fraction: u32, ring: Ring) -> Result<Vec<[u64; 2]>> {
         let (degree, n) = (self.params.degree(), self.params.slots());
         if coefficients.len() != degree {
@@ -109,15 +114,15 @@ impl Encoder {
         Ok((0..n).map(|j| [share(j), share(n + j)]).collect())
     }
 
-    /// One party's integer part of the coefficients at a scale, from its integer part of the slots: real and imaginary parts with `fraction` fractional
-    /// bits. Slots that are not given are zero.
+    /// One party's integer part of the coefficients at a scale, from its integer part of the slots: real and
+    /// imaginary parts with `fraction` fractional bits. Slots that are not given are zero.
     ///
-    /// Parts that add up over the integers are encoded to parts that add up, to within one unit of a coefficient; the caller sees to it that
-    /// there is no wrap.
+    /// Parts that add up over the integers are encoded to parts that add up, to within one unit of a
+    /// coefficient; the caller sees to it that there is no wrap.
     ///
     /// # Errors
-    /// [`CkksError::TooMany`] slots, [`CkksError::ShareScale`], and [`CkksError::ShareTooLarge`] if a coefficient may be wrong by more than a unit:
-    /// `max 2^-f S` above `2^104 / sqrt(log2 N)`.
+    /// [`CkksError::TooMany`] slots, [`CkksError::ShareScale`], and [`CkksError::ShareTooLarge`] if a
+    /// coefficient may be wrong by more than a unit: `max 2^-f S` above `2^104 / sqrt(log2 N)`.
     pub fn encode_share(&self, values: &[[i64; 2]], fraction: u32, scale: f64) -> Result<Vec<i128>> {
         let (degree, n) = (self.params.degree(), self.params.slots());
         if values.len() > n {

@@ -195,8 +195,9 @@ fn numbers_above_every_message_are_an_error_and_not_infinite() {
 
 #[test]
 fn known_answer() {
-    // Slots 1, i, -1, 0.5 - 0.25i of degree 8 at scale 2^20. The coefficients by the inverse's definition, in Python:
-    // round(2^20 * 2/8 * sum((z[j] * exp(-1j * pi * (k * 5**j % 16) / 8)).real for j in range(4))) for k in range(8).
+    // Slots 1, i, -1, 0.5 - 0.25i of degree 8 at scale 2^20. The coefficients by the inverse's definition, in
+    // Python: round(2^20 * 2/8 * sum((z[j] * exp(-1j * pi * (k * 5**j % 16) / 8)).real for j in range(4)))
+    // for k in range(8).
     let params = tiny(3, 1);
     let encoder = Encoder::new(&params);
     let values = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.5, -0.25)].map(|(re, im)| Complex64::new(re, im));

@@ -18,7 +18,8 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Degree `2^log_n`, `levels` rescalings at scale `2^40`, and keys for these rotations, conjugation and products.
+    /// Degree `2^log_n`, `levels` rescalings at scale `2^40`, and keys for these rotations, conjugation and
+    /// products.
     pub(crate) fn new(log_n: u32, levels: usize, specials: usize, rotations: &[i64]) -> Self {
         Self::seeded(log_n as u8, log_n, levels, specials, rotations)
     }

@@ -4,10 +4,12 @@
 //! (a0, a1) (b0, b1) = (a0 b0, a0 b1 + a1 b0, a1 b1),    phase c0 + c1 s + c2 s^2
 //! ```
 //!
-//! is a [`Tensor`] until a key switch of `c2` brings it back to two parts. Sums of tensors need one key switch together.
+//! is a [`Tensor`] until a key switch of `c2` brings it back to two parts. Sums of tensors need one key
+//! switch together.
 //!
-//! **Fused.** [`Evaluator::multiply_rescale`] divides by `P q_l` once, where relinearising and rescaling divide by `P` and then by `q_l`:
-//! `2 l + 4` transforms less, one rounding less, and the noise of the key switch is divided by `q_l` too.
+//! **Fused.** [`Evaluator::multiply_rescale`] divides by `P q_l` once, where relinearising and rescaling
+//! divide by `P` and then by `q_l`: `2 l + 4` transforms less, one rounding less, and the noise of the key
+//! switch is divided by `q_l` too.
 
 use fesc_ring::modulus::Shoup;
 use fesc_ring::pool::Pooled;
@@ -56,7 +58,8 @@ impl Evaluator {
     /// The product without relinearisation.
     ///
     /// # Errors
-    /// [`CkksError::LevelMismatch`], [`CkksError::ParamsMismatch`], and [`CkksError::Scale`] if the product of the scales does not fit the level.
+    /// [`CkksError::LevelMismatch`], [`CkksError::ParamsMismatch`], and [`CkksError::Scale`] if the product
+    /// of the scales does not fit the level.
     pub fn tensor(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Tensor> {
         self.tensor_of(Factors::Two(a, b))
     }
@@ -105,7 +108,8 @@ impl Evaluator {
     /// Back to two parts, divided by the last prime: fused.
     ///
     /// # Errors
-    /// As [`Evaluator::relinearise`]; [`CkksError::NoLevel`] at level 0; [`CkksError::Scale`] if less than 1 is left of the scale.
+    /// As [`Evaluator::relinearise`]; [`CkksError::NoLevel`] at level 0; [`CkksError::Scale`] if less than 1
+    /// is left of the scale.
     pub fn relinearise_rescale(&self, t: &Tensor) -> Result<Ciphertext> {
         self.check_mine(&t.params, t.owner)?;
         let after = self.rescaled("a rescaled product", t.level, t.scale)?;
@@ -155,7 +159,8 @@ impl Evaluator {
     /// Divides by the last prime of the level, rounded. The scale shrinks by that prime.
     ///
     /// # Errors
-    /// [`CkksError::NoLevel`] at level 0, [`CkksError::Scale`] if less than 1 is left of the scale, [`CkksError::ParamsMismatch`].
+    /// [`CkksError::NoLevel`] at level 0, [`CkksError::Scale`] if less than 1 is left of the scale,
+    /// [`CkksError::ParamsMismatch`].
     pub fn rescale(&self, c: &Ciphertext) -> Result<Ciphertext> {
         self.check_mine(&c.params, c.owner)?;
         let (level, scale) = self.rescaled("rescaling", c.level, c.scale)?;
@@ -206,8 +211,9 @@ impl Evaluator {
         self.finish_rescale(own, &c2, level, after)
     }
 
-    /// The first two parts, made limb by limb by `fill`, as a fused division wants them: divided by `q_level` modulo the primes below, and
-    /// times `P` modulo `q_level`. Scaled while they are in the cache. `thirds` has something for each limb.
+    /// The first two parts, made limb by limb by `fill`, as a fused division wants them: divided by `q_level`
+    /// modulo the primes below, and times `P` modulo `q_level`. Scaled while they are in the cache. `thirds`
+    /// has something for each limb.
     fn preset<T: Send>(
         &self,
         level: usize,

@@ -1,8 +1,9 @@
 //! Sums, plaintext and constant factors, levels: no transform and no key.
 //!
-//! A constant `a + b i` is the polynomial `A + B X^(N/2)`, `A` and `B` rounded at the constant's scale, because `X^(N/2)` is `i` in every slot. Transformed it has
-//! two values: with `I = psi^(N/2)`, slot `k` is at `psi^(2 brv(k) + 1)`, and `X^(N/2)` is `I` there if `brv(k)` is even, that
-//! is in the first half of the slots, and `-I` in the second half. So a product by any complex constant is two products by a number.
+//! A constant `a + b i` is the polynomial `A + B X^(N/2)`, `A` and `B` rounded at the constant's scale,
+//! because `X^(N/2)` is `i` in every slot. Transformed it has two values: with `I = psi^(N/2)`, slot `k` is
+//! at `psi^(2 brv(k) + 1)`, and `X^(N/2)` is `I` there if `brv(k)` is even, that is in the first half of the
+//! slots, and `-I` in the second half. So a product by any complex constant is two products by a number.
 
 use fesc_ring::modulus::{Modulus, Shoup};
 use num_complex::Complex64;
@@ -159,11 +160,12 @@ impl Evaluator {
         Ok(())
     }
 
-    /// All slots times `constant`, which is rounded at `scale`; the result's scale is larger by that factor. With the scale of the level's last prime,
-    /// a rescaling brings back the scale of `a` exactly.
+    /// All slots times `constant`, which is rounded at `scale`; the result's scale is larger by that factor.
+    /// With the scale of the level's last prime, a rescaling brings back the scale of `a` exactly.
     ///
     /// # Errors
-    /// [`CkksError::Scale`], [`CkksError::NotFinite`] or [`CkksError::TooLarge`] for what does not fit the level, [`CkksError::ParamsMismatch`].
+    /// [`CkksError::Scale`], [`CkksError::NotFinite`] or [`CkksError::TooLarge`] for what does not fit the
+    /// level, [`CkksError::ParamsMismatch`].
     pub fn multiply_constant(&self, a: &Ciphertext, constant: Complex64, scale: f64) -> Result<Ciphertext> {
         let mut out = a.clone();
         self.multiply_constant_assign(&mut out, constant, scale)?;
@@ -212,7 +214,8 @@ impl Evaluator {
     /// `constant` added to all slots, rounded at the scale of `a`.
     ///
     /// # Errors
-    /// [`CkksError::NotFinite`] or [`CkksError::TooLarge`] for what does not fit the level, [`CkksError::ParamsMismatch`].
+    /// [`CkksError::NotFinite`] or [`CkksError::TooLarge`] for what does not fit the level,
+    /// [`CkksError::ParamsMismatch`].
     pub fn add_constant(&self, a: &Ciphertext, constant: Complex64) -> Result<Ciphertext> {
         let mut out = a.clone();
         self.add_constant_assign(&mut out, constant)?;
@@ -240,7 +243,8 @@ impl Evaluator {
     /// The same value modulo fewer primes. The scale stays.
     ///
     /// # Errors
-    /// [`CkksError::Level`] for a level above that of `a`, [`CkksError::Scale`] if the scale does not fit there, [`CkksError::ParamsMismatch`].
+    /// [`CkksError::Level`] for a level above that of `a`, [`CkksError::Scale`] if the scale does not fit
+    /// there, [`CkksError::ParamsMismatch`].
     pub fn drop_to_level(&self, a: &Ciphertext, level: usize) -> Result<Ciphertext> {
         self.check_mine(&a.params, a.owner)?;
         if level > a.level {

@@ -84,8 +84,9 @@ fn hoisted_rotations_are_the_rotations() {
     }
 }
 
-/// A whole product against big integers: the tensor's phase is exactly the product of the phases, relinearisation adds what the formula of its
-/// noise allows, and division is exact rounding but for the noise of two parts.
+/// A whole product against big integers: the tensor's phase is exactly the product of the phases,
+/// relinearisation adds what the formula of its noise allows, and division is exact rounding but for the
+/// noise of two parts.
 #[test]
 fn a_product_agrees_with_big_integers() {
     let mut pair = Pair::new(4, 3, 2, &[]);

@@ -23,7 +23,8 @@ fn naive(diagonals: &Diagonals, x: &[Complex64]) -> Vec<Complex64> {
     matrix.iter().map(|row| row.iter().zip(x).map(|(m, x)| m * x).sum()).collect()
 }
 
-/// Dense, few, complex, negative, repeated, short and single diagonals, with each number of baby steps, and only the declared keys.
+/// Dense, few, complex, negative, repeated, short and single diagonals, with each number of baby steps, and
+/// only the declared keys.
 #[test]
 fn agrees_with_the_matrix_and_needs_the_declared_rotations_only() {
     let mut prg = Prg::from_seed([5; 16]);
@@ -86,7 +87,8 @@ fn wrong_levels_scales_and_values_are_refused() {
     let long = vec![(1, vec![Complex64::ZERO; 9])];
     let error = Transform::prepare(&pair.params, &long, 1, 2.0, None).err();
     assert_eq!(error, Some(CkksError::TooMany { what: "slots", got: 9, max: 8 }));
-    // An evaluator of another set, with fewer primes than the map has levels; and levels or scales that nothing else would check.
+    // An evaluator of another set, with fewer primes than the map has levels; and levels or scales that
+    // nothing else would check.
     let other = Pair::new(4, 0, 1, &[]);
     let high = Transform::prepare(&pair.params, &[(0, one.clone())], 2, 2.0, None).unwrap();
     let (_, top) = pair.fresh(2);

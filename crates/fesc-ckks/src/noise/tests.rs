@@ -53,7 +53,8 @@ impl Pair {
     }
 }
 
-/// One special prime as large as a digit, where the errors of the key dominate, and two that are larger, where rounding does.
+/// One special prime as large as a digit, where the errors of the key dominate, and two that are larger,
+/// where rounding does.
 #[test]
 fn measured_variances_are_those_of_the_formulas() {
     for specials in [1, 2] {
@@ -133,7 +134,8 @@ fn the_table_of_sets_follows() {
         let scale = params.scale();
         let mut variance = fresh_secret();
         for level in (params.levels() - set.depth + 1..=params.levels()).rev() {
-            // A product by a constant of magnitude 1 at the scale of the prime, which keeps the noise, then the division.
+            // A product by a constant of magnitude 1 at the scale of the prime, which keeps the noise, then
+            // the division.
             let q = params.modulus(level).value() as f64;
             variance = rescale(&params, level, multiply_plain(variance, q * q)).unwrap();
         }

@@ -1,8 +1,9 @@
 //! The choice of primes: for each wanted size the primes `1 mod 2N` nearest to `2^bits`.
 //!
-//! Data primes alternate below and above `2^bits`, so that a product of scales divided by the next prime stays close to
-//! where it was. Special primes, and all primes of [`MAX_BITS`], come from below alone: nothing may reach `2^50`, where the
-//! IFMA kernels end. Special primes are chosen first, so that a special prime is the larger one when both lists ask for the same size.
+//! Data primes alternate below and above `2^bits`, so that a product of scales divided by the next prime
+//! stays close to where it was. Special primes, and all primes of [`MAX_BITS`], come from below alone:
+//! nothing may reach `2^50`, where the IFMA kernels end. Special primes are chosen first, so that a special
+//! prime is the larger one when both lists ask for the same size.
 
 use fesc_ring::primes::is_prime;
 

@@ -44,7 +44,8 @@ fn digits_agree_with_big_integers_at_all_levels() {
         let q: BigInt = primes[..=level].iter().map(|&p| BigInt::from(p)).product();
         let half: BigInt = (&q - 1) / 2;
         for round in 0..20 {
-            // Full-size numbers, then corners: the ends of the range, numbers just above a partial product, small ones.
+            // Full-size numbers, then corners: the ends of the range, numbers just above a partial product,
+            // small ones.
             let numbers: Vec<BigInt> = (0..16)
                 .map(|k| match (round, k) {
                     (0, 0) => half.clone(),

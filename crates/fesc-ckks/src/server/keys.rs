@@ -1,14 +1,16 @@
 //! Evaluation keys as a server has them, and the plan that says which ones a client makes.
 //!
-//! A key-switching key from `s'` to `s` has one pair per digit `d` of `alpha` data primes, over all primes of `Q P`:
+//! A key-switching key from `s'` to `s` has one pair per digit `d` of `alpha` data primes, over all primes of
+//! `Q P`:
 //!
 //! ```text
 //! b_d = -a_d s + e_d + P 1_d s',    1_d = 1 modulo the primes of digit d, 0 modulo all others
 //! ```
 //!
-//! `a_d` is expanded from a seed, so that only `b_d` travels ([`SeededKey`]); [`SeededKey::expand`] makes the form that is
-//! computed with ([`SwitchingKey`]): residues at the bit length of their prime without gaps, since a key switch reads all of its key from memory once and a key
-//! of 40-bit primes has 0.63 of the bytes of words. For a rotation by `k` slots `s' = s(X^g)`, `g = 5^k mod 2N`; for conjugation `g = 2N - 1`; for
+//! `a_d` is expanded from a seed, so that only `b_d` travels ([`SeededKey`]); [`SeededKey::expand`] makes the
+//! form that is computed with ([`SwitchingKey`]): residues at the bit length of their prime without gaps,
+//! since a key switch reads all of its key from memory once and a key of 40-bit primes has 0.63 of the bytes
+//! of words. For a rotation by `k` slots `s' = s(X^g)`, `g = 5^k mod 2N`; for conjugation `g = 2N - 1`; for
 //! relinearisation `s' = s^2`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -214,7 +216,8 @@ impl SwitchingKey {
     }
 }
 
-/// All keys that a client has given to a server: those of a plan and no others, so that their memory is known before.
+/// All keys that a client has given to a server: those of a plan and no others, so that their memory is known
+/// before.
 pub struct EvaluationKeys {
     params: Params,
     owner: KeyId,

@@ -1,4 +1,5 @@
-//! What a server has: evaluation keys, a public key, and the evaluator that computes with them. Nothing here leads to a secret key.
+//! What a server has: evaluation keys, a public key, and the evaluator that computes with them. Nothing here
+//! leads to a secret key.
 
 mod keys;
 mod owner;

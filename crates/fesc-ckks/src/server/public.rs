@@ -1,9 +1,11 @@
 //! The client's public key at the server: encryptions, and fresh encryptions of zero.
 //!
-//! The key is `(b, a)`, `b = -a s + e`, over `Q P`. An encryption of zero over `q_0 .. q_l` and the special primes is `(b u + e0, a u + e1)` with fresh ternary
-//! `u` and fresh errors; its phase `e u + e0 + e1 s` has the variance `3.2^2 (1 + 4N/3)`. Division by `P`, rounded, takes that
-//! away and leaves the rounding, `(1 + 2N/3) / 12`: one rescaling's worth, where an encryption over `Q` alone would have 11 times the deviation.
-//! A message is added after the division. Both halves stay pseudorandom: a division by `P` takes uniform pairs over `Q P` to uniform pairs over `Q`.
+//! The key is `(b, a)`, `b = -a s + e`, over `Q P`. An encryption of zero over `q_0 .. q_l` and the special
+//! primes is `(b u + e0, a u + e1)` with fresh ternary `u` and fresh errors; its phase `e u + e0 + e1 s` has
+//! the variance `3.2^2 (1 + 4N/3)`. Division by `P`, rounded, takes that away and leaves the rounding,
+//! `(1 + 2N/3) / 12`: one rescaling's worth, where an encryption over `Q` alone would have 11 times the
+//! deviation. A message is added after the division. Both halves stay pseudorandom: a division by `P` takes
+//! uniform pairs over `Q P` to uniform pairs over `Q`.
 //!
 //! Cost: `3 (l + 1 + K)` transforms, `2 (K + l + 1)` of the division, `2N` Gaussian samples.
 

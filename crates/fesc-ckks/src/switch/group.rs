@@ -1,28 +1,32 @@
 //! The loop over primes, several at a time.
 //!
-//! What a key switch computes is small beside what it moves: a pass over the digits' coefficients reads `(l + 1 + D) N` words, 6 MB for
-//! `chain-3`, and a second-level cache has 2 MB. So digits are converted to a *group* of primes at once, block by block of coefficients, and then
-//! each prime of the group is finished: its digits are transformed one after the other, with its roots in the cache, and used.
+//! What a key switch computes is small beside what it moves: a pass over the digits' coefficients reads
+//! `(l + 1 + D) N` words, 6 MB for `chain-3`, and a second-level cache has 2 MB. So digits are converted to a
+//! *group* of primes at once, block by block of coefficients, and then each prime of the group is finished:
+//! its digits are transformed one after the other, with its roots in the cache, and used.
 
 use std::ops::Range;
 
 use super::{Digits, each};
 use crate::Params;
 
-/// Words of scratch space that a group of primes may use: 50 MB. Far above a second-level cache, and better so: each group reads all coefficients of the
-/// digits and of every rotation's remainder again, 84 MB for eight rotations on `chain-4`, while what it writes is written and read once whatever its
-/// size. With a quarter of this, one prime a group, these rotations take 1.25 times as long.
+/// Words of scratch space that a group of primes may use: 50 MB. Far above a second-level cache, and better
+/// so: each group reads all coefficients of the digits and of every rotation's remainder again, 84 MB for
+/// eight rotations on `chain-4`, while what it writes is written and read once whatever its size. With a
+/// quarter of this, one prime a group, these rotations take 1.25 times as long.
 const GROUP_WORDS: usize = 48 << 17;
 
-/// The sizes of groups: as few as the scratch space allows, but a multiple of the threads, so that all have the same work.
+/// The sizes of groups: as few as the scratch space allows, but a multiple of the threads, so that all have
+/// the same work.
 fn ranges(count: usize, words: usize, threads: usize) -> Vec<Range<usize>> {
     let most = (GROUP_WORDS / words.max(1)).clamp(1, count.max(1));
     let groups = count.div_ceil(most).next_multiple_of(threads.max(1)).min(count.max(1));
     (0..groups).map(|i| i * count / groups..(i + 1) * count / groups).collect()
 }
 
-/// Runs `work` for each prime with its row and all digits modulo the prime, transformed. `start` makes what a group needs besides, of about `limbs` limbs for each
-/// prime; `work` is told which one of the group it works on.
+/// Runs `work` for each prime with its row and all digits modulo the prime, transformed. `start` makes what a
+/// group needs besides, of about `limbs` limbs for each prime; `work` is told which one of the group it works
+/// on.
 pub(crate) fn each_prime<T: Send, S>(
     params: &Params,
     digits: &impl Digits,

@@ -52,8 +52,8 @@ impl Remainder {
 }
 
 impl Division {
-    /// `out = (sum - rest) / divisor` modulo data prime `j`, or `out +=` that, for any part of transformed limbs. `rest` is what
-    /// [`Remainder::convert`] gave.
+    /// `out = (sum - rest) / divisor` modulo data prime `j`, or `out +=` that, for any part of transformed
+    /// limbs. `rest` is what [`Remainder::convert`] gave.
     pub(super) fn quotient(&self, params: &Params, j: usize, sum: &[u64], rest: &[u64], out: &mut [u64], add: bool) {
         let (prime, inverse) = (params.prime(j), self.inverses[j]);
         if add {

@@ -14,7 +14,8 @@ pub(crate) trait Digits: Sync {
     /// What is done for several primes at once. `scratch` has [`Digits::count`] limbs for each prime.
     fn convert(&self, params: &Params, primes: &[usize], scratch: &mut [u64]);
 
-    /// All digits modulo prime `j`, transformed. `scratch` is the prime's part of what [`Digits::convert`] wrote.
+    /// All digits modulo prime `j`, transformed. `scratch` is the prime's part of what [`Digits::convert`]
+    /// wrote.
     fn at<'a>(&'a self, params: &Params, j: usize, scratch: &'a mut [u64]) -> Vec<&'a [u64]>;
 }
 

@@ -7,7 +7,8 @@ use fesc_ring::rns::{Base, Prime, Target};
 
 use crate::{Params, Result};
 
-/// Coefficients that are converted to all primes of a group before the next ones: a few limbs of them fit a second-level cache.
+/// Coefficients that are converted to all primes of a group before the next ones: a few limbs of them fit a
+/// second-level cache.
 const BLOCK: usize = 4096;
 
 /// From some primes to each prime of the set.
@@ -51,7 +52,8 @@ pub(crate) struct Division {
 }
 
 impl Division {
-    /// By data prime `last` (the highest one, if any) and the special primes `specials`; `level` is that of the input.
+    /// By data prime `last` (the highest one, if any) and the special primes `specials`; `level` is that of
+    /// the input.
     fn new(params: &Params, level: usize, last: Option<usize>, specials: Range<usize>) -> Result<Self> {
         let primes: Vec<usize> = last.into_iter().chain(specials.clone()).collect();
         let special = |i: usize| level + 1 + i - params.first_special();

@@ -120,7 +120,8 @@ fn a_streamed_key_is_the_same_and_a_short_stream_is_an_error() {
 
 #[test]
 fn known_answer() {
-    // Keys, errors and masks from fixed seeds: a change of sampler, stream, primes, order or format shows here.
+    // Keys, errors and masks from fixed seeds: a change of sampler, stream, primes, order or format shows
+    // here.
     let hashes: Vec<String> = bench()
         .objects
         .iter()

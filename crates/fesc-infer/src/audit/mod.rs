@@ -1,13 +1,16 @@
-//! Every kind of message that this program can send, in one table ([`KINDS`]): who sends it to whom, when, how long it is, what hides its content.
+//! Every kind of message that this program can send, in one table ([`KINDS`]): who sends it to whom, when,
+//! how long it is, what hides its content.
 //!
-//! The rule that the table states: **no message is a function of decrypted or shared data without a fresh mask**, but for the answer,
-//! which goes to the client alone. What has no mask is public: it depends on shapes, parameters, the schedule, ids and nonces.
+//! The rule that the table states: **no message is a function of decrypted or shared data without a fresh
+//! mask**, but for the answer, which goes to the client alone. What has no mask is public: it depends on
+//! shapes, parameters, the schedule, ids and nonces.
 //!
-//! The table is held to the sources (each tag is there once, each named test exists) and to the wire: `tests/transcript` records
-//! whole sessions frame by frame and checks kind, way, phase, size and cover of each. `fesc inspect --messages` prints it.
+//! The table is held to the sources (each tag is there once, each named test exists) and to the wire:
+//! `tests/transcript` records whole sessions frame by frame and checks kind, way, phase, size and cover of
+//! each. `fesc inspect --messages` prints it.
 //!
-//! Not guaranteed: that uniform bytes prove a protocol. A statistic sees a missing mask, not a mask that is used twice; for that each kind names
-//! the tests of its own crate.
+//! Not guaranteed: that uniform bytes prove a protocol. A statistic sees a missing mask, not a mask that is
+//! used twice; for that each kind names the tests of its own crate.
 
 mod kinds;
 
@@ -99,9 +102,11 @@ impl Size {
 pub enum Cover {
     /// Nothing: it is public, and the same bytes for any document and any weights of the same outline.
     Public,
-    /// A mask on every bit: all bytes are uniform. Residues are modulo the largest primes below a power of two, so their bits are, too.
+    /// A mask on every bit: all bytes are uniform. Residues are modulo the largest primes below a power of
+    /// two, so their bits are, too.
     Uniform,
-    /// A random group element each: compressed Ristretto points, whose encoding has two fixed bits, and a nonce.
+    /// A random group element each: compressed Ristretto points, whose encoding has two fixed bits, and a
+    /// nonce.
     Points,
     /// The public card of a model first, then hints and table under masks: uniform.
     CardThenUniform,

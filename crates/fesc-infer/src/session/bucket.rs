@@ -1,7 +1,8 @@
 //! Length buckets: what the server may know of a document's length.
 //!
-//! A document is padded on the right to its bucket, so its length is hidden inside it: multiples of 128 tokens up to 512,
-//! then powers of two. Few buckets mean that many documents look alike and that prepared correlations fit.
+//! A document is padded on the right to its bucket, so its length is hidden inside it: multiples of 128
+//! tokens up to 512, then powers of two. Few buckets mean that many documents look alike and that prepared
+//! correlations fit.
 
 /// No bucket is larger.
 pub const MAX_BUCKET: usize = 1 << 20;

@@ -1,8 +1,9 @@
 //! The client's cache of public parts: one file per model, named by the model id.
 //!
-//! A file appears under its name only when it is whole and checked (written aside, synced, renamed), and is checked again
-//! against its name whenever it is read. Two processes may fill the cache at once: each writes its own file aside and holds its
-//! lock. What a process that was killed left aside is deleted by the next download.
+//! A file appears under its name only when it is whole and checked (written aside, synced, renamed), and is
+//! checked again against its name whenever it is read. Two processes may fill the cache at once: each writes
+//! its own file aside and holds its lock. What a process that was killed left aside is deleted by the next
+//! download.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
@@ -36,8 +37,8 @@ impl Cache {
         self.directory.join(format!("{id}.public"))
     }
 
-    /// The public part of a model: `None` if it is not here. A file whose bytes are not that model's is deleted, and is then not
-    /// here; one that cannot be read at this moment is an error, and stays.
+    /// The public part of a model: `None` if it is not here. A file whose bytes are not that model's is
+    /// deleted, and is then not here; one that cannot be read at this moment is an error, and stays.
     pub fn find(&self, id: Hex32) -> Result<Option<Known>> {
         let path = self.path(id);
         let file = match File::open(&path) {

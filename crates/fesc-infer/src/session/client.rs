@@ -127,8 +127,8 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// Connects, hears the offer, and takes the public part from the cache or from the server. Nothing of a document is needed
-    /// yet, and nothing is sent of it. `expected` refuses any other model.
+    /// Connects, hears the offer, and takes the public part from the cache or from the server. Nothing of a
+    /// document is needed yet, and nothing is sent of it. `expected` refuses any other model.
     pub fn start(
         dial: &Dial,
         cache: &Cache,
@@ -340,7 +340,8 @@ impl Visit {
     }
 }
 
-/// Correlations between two blocks of the linear layers, when both are prepared: a layer has some sixty of the ones and a few of the others.
+/// Correlations between two blocks of the linear layers, when both are prepared: a layer has some sixty of
+/// the ones and a few of the others.
 const BETWEEN: usize = 8;
 
 /// Either side's part of preparing.
@@ -390,9 +391,10 @@ impl Making<'_> {
                 pads.try_for_each(|pad| keeper.keep(&pad?, prg))?;
             }
             stored(channel, id)?;
-            // The client first: if one of the two dies here, a half is left at the client, which deletes it when the server does
-            // not know it. A half at the server would take its room for ever. And the client hears when the server has it: a
-            // session that asks for it too early would be refused, and the client would delete a good store.
+            // The client first: if one of the two dies here, a half is left at the client, which deletes it
+            // when the server does not know it. A half at the server would take its room for ever. And the
+            // client hears when the server has it: a session that asks for it too early would be refused, and
+            // the client would delete a good store.
             match self.role {
                 Role::P0 => {
                     draft.commit()?;

@@ -1,11 +1,11 @@
 //! The third process: hands correlations to pairs of parties.
 //!
-//! Each party connects, says which session and which side it is, and waits for the other. The name of the session is a hash of
-//! the handshake between the two parties, which nobody else knows. The dealer sees the shapes of a run, never an input; if
-//! it colludes with one party, the other has no privacy left.
+//! Each party connects, says which session and which side it is, and waits for the other. The name of the
+//! session is a hash of the handshake between the two parties, which nobody else knows. The dealer sees the
+//! shapes of a run, never an input; if it colludes with one party, the other has no privacy left.
 //!
-//! Connections and pairs are limited as a server's are, and so is the memory of what is being dealt: of a request, and of all pairs
-//! together. A pair's fault ends that pair alone.
+//! Connections and pairs are limited as a server's are, and so is the memory of what is being dealt: of a
+//! request, and of all pairs together. A pair's fault ends that pair alone.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,8 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PAIRS: usize = 64;
 const DEALING: Duration = Duration::from_secs(4 * 3600);
 
-/// Bytes in memory of either half of one request. The largest of the base shape has 576 MiB; it does not grow with the document,
-/// which is computed in segments.
+/// Bytes in memory of either half of one request. The largest of the base shape has 576 MiB; it does not grow
+/// with the document, which is computed in segments.
 pub const HALF_BYTES: usize = 1 << 30;
 /// Bytes of both halves of what is being dealt, of all pairs together.
 const ALL_BYTES: usize = 4 << 30;

@@ -195,7 +195,8 @@ impl SessionError {
     }
 }
 
-/// A sentence that a peer may have chosen, before anybody reads it on a terminal or in a log: short, and without control characters.
+/// A sentence that a peer may have chosen, before anybody reads it on a terminal or in a log: short, and
+/// without control characters.
 pub(super) fn clean(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(500).collect()
 }

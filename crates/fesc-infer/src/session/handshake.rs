@@ -9,8 +9,8 @@
 //! both     SHA-256 of all of it, compared
 //! ```
 //!
-//! The terms are repeated by the client and compared by the server, so that a change of the model between the two messages
-//! is seen. Nothing here depends on the document but the bucket.
+//! The terms are repeated by the client and compared by the server, so that a change of the model between the
+//! two messages is seen. Nothing here depends on the document but the bucket.
 
 use fesc_rlwe::Params;
 use serde::{Deserialize, Serialize};
@@ -226,7 +226,8 @@ pub enum Reply<T> {
 }
 
 impl<T> Reply<T> {
-    /// The content, or the refusal as an error. A hostile peer's sentence is cut and cleaned before anybody reads it.
+    /// The content, or the refusal as an error. A hostile peer's sentence is cut and cleaned before anybody
+    /// reads it.
     pub fn granted(self) -> Result<T> {
         match self {
             Reply::Ok(content) => Ok(content),
@@ -325,7 +326,8 @@ impl Offer {
     }
 }
 
-/// The session id of store `index` of a batch: both stores carry it, and it names model, length, output and this visit.
+/// The session id of store `index` of a batch: both stores carry it, and it names model, length, output and
+/// this visit.
 pub fn prepared_id(batch: &Batch, nonces: [Hex32; 2], index: u32) -> Hex32 {
     let mut hash = Sha256::new_with_prefix(b"fesc prepared 1\0");
     hash.update(batch.terms.model.0);

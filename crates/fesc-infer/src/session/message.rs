@@ -1,7 +1,8 @@
 //! Messages of the handshake: JSON with a size limit, absorbed into a running hash.
 //!
-//! A message is two frames, its length (4 bytes) and its text. Both ends hash every message in the order of the wire; at the
-//! end they compare the hashes ([`Talk::compare`]), so that two ends which read the handshake differently stop.
+//! A message is two frames, its length (4 bytes) and its text. Both ends hash every message in the order of
+//! the wire; at the end they compare the hashes ([`Talk::compare`]), so that two ends which read the
+//! handshake differently stop.
 
 use fesc_net::Channel;
 use serde::Serialize;

@@ -1,11 +1,14 @@
 //! Sessions: a client with a document and a server with a model, from the first byte to the answer.
 //!
 //! Where to look:
-//! - [`handshake`]: what the two ends say first, and what each checks; [`message`]: how it travels and is hashed;
-//! - [`public`]: the model's public part and its id; [`download`], [`cache`]: how it reaches the client and stays there;
+//! - [`handshake`]: what the two ends say first, and what each checks; [`message`]: how it travels and is
+//!   hashed;
+//! - [`public`]: the model's public part and its id; [`download`], [`cache`]: how it reaches the client and
+//!   stays there;
 //! - [`bucket`]: what the server may know of a document's length;
 //! - [`source`]: where correlations come from: inline, ahead, a dealer, a store;
-//! - [`client`]: one visit of a client; [`server`]: many clients at once, within limits; [`dealer`]: the third process;
+//! - [`client`]: one visit of a client; [`server`]: many clients at once, within limits; [`dealer`]: the
+//!   third process;
 //! - [`Lines`]: how a client is ended from outside; [`Fresh`]: where randomness comes from.
 //!
 //! | phase | what |
@@ -14,10 +17,12 @@
 //! | `offline` | making correlations |
 //! | `online` | the protocol on the document |
 //!
-//! What the server learns of a document: its length bucket, what the client chose to learn, when it came. What the client
-//! learns of a model: its outline, and the label or the floored logits. Every error ends the session; nothing is retried inside.
+//! What the server learns of a document: its length bucket, what the client chose to learn, when it came.
+//! What the client learns of a model: its outline, and the label or the floored logits. Every error ends the
+//! session; nothing is retried inside.
 //!
-//! Not guaranteed: anything against a party that leaves the protocol; that a client cannot keep a session busy up to its time limit.
+//! Not guaranteed: anything against a party that leaves the protocol; that a client cannot keep a session
+//! busy up to its time limit.
 
 pub mod bucket;
 pub mod cache;

@@ -5,8 +5,8 @@
 //! model id        SHA-256("fesc model 1", digest of the outline, digest of the setup, SHA-256(card))
 //! ```
 //!
-//! The card has the outline (with the names of the classes) and the tokenizer. The model id is in every handshake, so a part that
-//! was changed on the way or on disk is refused.
+//! The card has the outline (with the names of the classes) and the tokenizer. The model id is in every
+//! handshake, so a part that was changed on the way or on disk is refused.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Write};
@@ -123,9 +123,9 @@ impl Front {
 }
 
 impl Known {
-    /// A public part in its file, where hints and table stay: memory grows neither with layers nor with the vocabulary. Refuses it unless it
-    /// is that of `expected`. All of it is read once and checked; the file may get another name afterwards, or none, and must
-    /// not change.
+    /// A public part in its file, where hints and table stay: memory grows neither with layers nor with the
+    /// vocabulary. Refuses it unless it is that of `expected`. All of it is read once and checked; the file
+    /// may get another name afterwards, or none, and must not change.
     pub fn open(file: File, expected: Hex32, remedy: &'static str) -> Result<Self> {
         let front = Front::read(&mut BufReader::with_capacity(1 << 16, &file))?;
         let (first, bytes) = (16 + front.card.len() as u64, file.metadata().map_err(unread)?.len());

@@ -1,4 +1,5 @@
-//! Watches a run: tells stages to whoever listens, and keeps shares of the residual stream for a check of the program.
+//! Watches a run: tells stages to whoever listens, and keeps shares of the residual stream for a check of the
+//! program.
 
 use fesc_mpc::Shared;
 use fesc_net::Channel;

@@ -38,7 +38,8 @@ impl Spent {
 pub struct Report {
     /// Handshake, download of the public part, base transfers and keys.
     pub setup: Spent,
-    /// Making correlations, and the client's blocks of the linear layers. Where a thread makes them, its time, which runs beside that of the online phase.
+    /// Making correlations, and the client's blocks of the linear layers. Where a thread makes them, its
+    /// time, which runs beside that of the online phase.
     pub offline: Spent,
     /// The protocol on the document, without waiting for correlations.
     pub online: Spent,

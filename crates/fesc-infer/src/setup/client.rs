@@ -1,19 +1,22 @@
-//! What every client of a model downloads: hints and table. Nothing in it is secret, and without the server's secrets it is
-//! pseudorandom.
+//! What every client of a model downloads: hints and table. Nothing in it is secret, and without the server's
+//! secrets it is pseudorandom.
 //!
 //! As bytes (all numbers little-endian, elements packed to l bits): `FESCSET3`, the kind of table (1 byte),
 //! the outline's digest (32), the hints' seed (32), for every layer the rows of both hints, then the table:
 //! seed (32), key, rows; or the public rows. Every length follows from the outline, so that a reader knows
 //! all sizes before it allocates.
 //!
-//! It stays in its file on both sides: a hint is read once per document, block and matrix, a row of the table once per token. So memory
-//! grows neither with layers nor with the vocabulary.
+//! It stays in its file on both sides: a hint is read once per document, block and matrix, a row of the table
+//! once per token. So memory grows neither with layers nor with the vocabulary.
 //!
-//! All of it is hashed when it is opened, and that digest is part of the model's id. A hint is hashed again whenever it is read, and refused if it is no longer
-//! what it was then, like a matrix of the server's ([`super::vault`]): no second pass at the opening, 150 bytes a hint, and at Mamba-base 51 MB to hash for one
-//! block of both matrices of a layer, 36 ms at the 1.4 GB/s of a core with SHA instructions. They fall to the thread that prepares blocks.
-//! **Rows of the table are not**: digests of rows would be 1.6 MB, digests of groups would mean a whole group to read for a token. A row that changes in the file after the
-//! opening is a wrong answer that nobody notices. It gives nothing away: what hides a token is drawn by the client, under a key that stays in memory.
+//! All of it is hashed when it is opened, and that digest is part of the model's id. A hint is hashed again
+//! whenever it is read, and refused if it is no longer what it was then, like a matrix of the server's
+//! ([`super::vault`]): no second pass at the opening, 150 bytes a hint, and at Mamba-base 51 MB to hash for
+//! one block of both matrices of a layer, 36 ms at the 1.4 GB/s of a core with SHA instructions. They fall to
+//! the thread that prepares blocks. **Rows of the table are not**: digests of rows would be 1.6 MB, digests
+//! of groups would mean a whole group to read for a token. A row that changes in the file after the opening
+//! is a wrong answer that nobody notices. It gives nothing away: what hides a token is drawn by the client,
+//! under a key that stays in memory.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -62,8 +65,8 @@ pub(super) fn write_header(out: &mut impl Write, outline: &[u8; 32], seed: &Seed
 }
 
 impl ClientSetup {
-    /// The setup that begins at byte `at` of a file, and stays there. All of it is read once, for its digest; afterwards the file must not
-    /// change (one that appears by a rename does not).
+    /// The setup that begins at byte `at` of a file, and stays there. All of it is read once, for its digest;
+    /// afterwards the file must not change (one that appears by a rename does not).
     ///
     /// # Errors
     /// If it is cut short, or is another model's.
@@ -141,7 +144,8 @@ impl ClientSetup {
         self.table.as_deref()
     }
 
-    /// Reads rows of the table, encrypted or public. Either way they tell the document to whoever has the table.
+    /// Reads rows of the table, encrypted or public. Either way they tell the document to whoever has the
+    /// table.
     pub(crate) fn rows(&self, ids: &[u32]) -> Result<Zeroizing<Vec<u64>>> {
         let (vocabulary, width, bytes) = (self.layout.shape.vocab, self.layout.shape.d_model, self.layout.row_bytes()?);
         let mut rows = Zeroizing::new(Vec::with_capacity(ids.len() * width));

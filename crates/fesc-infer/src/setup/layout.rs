@@ -25,7 +25,8 @@ pub(super) fn write_elements(ring: Ring, out: &mut (impl Write + ?Sized), values
     Ok(())
 }
 
-/// Reads packed elements. Grows with what arrives, so that a stream that ends early costs no more memory than it had bytes.
+/// Reads packed elements. Grows with what arrives, so that a stream that ends early costs no more memory than
+/// it had bytes.
 pub(super) fn read_elements(ring: Ring, input: &mut (impl Read + ?Sized), count: usize) -> Result<Vec<u64>> {
     let mut values = Vec::new();
     let mut bytes = vec![0; ring.packed_len(PART.min(count))];

@@ -5,9 +5,9 @@
 //! | server | weights and `u_k` of every matrix, the key of the table ([`ServerSetup`]) | 0.37 GB |
 //! | client | hints `c_k` of every matrix, the encrypted table ([`ClientSetup`]) | 0.6 GB and 0.23 GB |
 //!
-//! Everything is deterministic in (master seed, weights): a server that starts again has the same secrets and its clients keep their
-//! downloads, and a changed weight gives new `u, e` and new public polynomials for every matrix (review A: the same `u`
-//! for two matrices would give their difference away).
+//! Everything is deterministic in (master seed, weights): a server that starts again has the same secrets and
+//! its clients keep their downloads, and a changed weight gives new `u, e` and new public polynomials for
+//! every matrix (review A: the same `u` for two matrices would give their difference away).
 //!
 //! Both stay in files, and are read layer by layer and row by row: memory does not grow with layers.
 

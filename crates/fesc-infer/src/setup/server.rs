@@ -1,6 +1,7 @@
 //! The server's secrets: made once per start, used by every session.
 //!
-//! Made layer by layer: at any time there are the secrets and hints of one layer, some rows of the table, and the caller's weights.
+//! Made layer by layer: at any time there are the secrets and hints of one layer, some rows of the table, and
+//! the caller's weights.
 
 use std::borrow::Borrow;
 use std::io::{BufWriter, Write};
@@ -55,7 +56,8 @@ pub(crate) struct Head {
     pub bias: Vec<i64>,
 }
 
-/// Everything that a server needs for any number of clients: keys, and where its weights are. No `Debug`, no `Clone`.
+/// Everything that a server needs for any number of clients: keys, and where its weights are. No `Debug`, no
+/// `Clone`.
 pub struct ServerSetup {
     outline: Outline,
     vault: Vault,
@@ -69,7 +71,8 @@ impl ServerSetup {
     /// Publishes a model under a master seed of the operator, with an encrypted table.
     ///
     /// # Errors
-    /// If the twin is not of the fast preset, a shape does not fit the ring, or the system's directory for temporary files has no room.
+    /// If the twin is not of the fast preset, a shape does not fit the ring, or the system's directory for
+    /// temporary files has no room.
     pub fn new(twin: impl Borrow<Twin>, master: [u8; 32]) -> Result<Self> {
         Self::with_embedding(twin, master, Embedding::Encrypted)
     }
@@ -82,8 +85,9 @@ impl ServerSetup {
         Self::in_directory(twin, master, embedding, &std::env::temp_dir())
     }
 
-    /// The same with its files in a directory of the operator's. They have no name there, and end with this value or this process. They
-    /// hold the weights and RLWE secrets (`super::vault`), and what clients download.
+    /// The same with its files in a directory of the operator's. They have no name there, and end with this
+    /// value or this process. They hold the weights and RLWE secrets (`super::vault`), and what clients
+    /// download.
     ///
     /// # Errors
     /// As [`Self::new`].

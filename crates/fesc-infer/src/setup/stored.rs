@@ -16,8 +16,8 @@ pub(super) struct Stored {
     file: Mutex<File>,
 }
 
-/// A file without a name in `directory`: nobody else can open it, whoever else works in the directory does not meet it, and it is gone
-/// when this process ends, however that happens.
+/// A file without a name in `directory`: nobody else can open it, whoever else works in the directory does
+/// not meet it, and it is gone when this process ends, however that happens.
 pub(super) fn nameless(directory: &Path) -> Result<File> {
     let file = tempfile::tempfile_in(directory)?;
     // Before the first byte. Even without a name it has a door in /proc.
@@ -64,7 +64,8 @@ impl Stored {
         self.read(what, at, bytes, |input| take(&mut BufReader::with_capacity(PIECE, input)))
     }
 
-    /// Writes `bytes` bytes from `at` on to `out`. The file is free between two pieces, so that a slow reader keeps nobody waiting.
+    /// Writes `bytes` bytes from `at` on to `out`. The file is free between two pieces, so that a slow reader
+    /// keeps nobody waiting.
     pub fn copy(&self, what: &'static str, at: u64, bytes: u64, out: &mut impl Write) -> Result<()> {
         let mut piece = vec![0; PIECE];
         let mut done = 0;

@@ -1,13 +1,16 @@
 //! The server's matrices and RLWE secrets, outside memory.
 //!
-//! One file without a name, layer by layer: weights, taps and `u` of both matrices ([`Server::to_bytes`]), 31 MB a layer at Mamba-base. A matrix
-//! is read when a session comes to it, and sessions that are at the same matrix share it; when the last one leaves, it is
-//! wiped. So memory has at most one matrix per session, whatever the number of layers.
+//! One file without a name, layer by layer: weights, taps and `u` of both matrices ([`Server::to_bytes`]), 31
+//! MB a layer at Mamba-base. A matrix is read when a session comes to it, and sessions that are at the same
+//! matrix share it; when the last one leaves, it is wiped. So memory has at most one matrix per session,
+//! whatever the number of layers.
 //!
-//! The file is made anew at every start. It could be kept, but making it is a small part of the hints, which a start has to make anyway to
-//! know that they belong to the weights; and a file without a name needs no rules about who may read or delete it.
+//! The file is made anew at every start. It could be kept, but making it is a small part of the hints, which
+//! a start has to make anyway to know that they belong to the weights; and a file without a name needs no
+//! rules about who may read or delete it.
 //!
-//! What is read is held to the SHA-256 of what was written: a wrong weight would be a wrong answer that nobody notices.
+//! What is read is held to the SHA-256 of what was written: a wrong weight would be a wrong answer that
+//! nobody notices.
 
 use std::fs::File;
 use std::io::{Read, Write};

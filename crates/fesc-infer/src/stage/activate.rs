@@ -1,12 +1,13 @@
 //! z, x, B and C from the projection's scale to their own, through SiLU.
 //!
-//! x, B and C have the convolution and its bias in them already. The forms of all four are the same integers up to the last
-//! truncation, so that one comparison and one opening serve them together, and only the truncation to F or to s.bc bits is
-//! done apart.
+//! x, B and C have the convolution and its bias in them already. The forms of all four are the same integers
+//! up to the last truncation, so that one comparison and one opening serve them together, and only the
+//! truncation to F or to s.bc bits is done apart.
 //!
-//! SiLU has a ring of its own, 34 bits ([`fesc_approx::silu`]). The roundings before it lead there from the ring of the stages: that of z, by at most
-//! 14 bits, is local; that of the convolution needs its wrap only modulo the few bits by which the ring it goes to exceeds what is kept. The truncations
-//! after it lead back. Eight rounds.
+//! SiLU has a ring of its own, 34 bits ([`fesc_approx::silu`]). The roundings before it lead there from the
+//! ring of the stages: that of z, by at most 14 bits, is local; that of the convolution needs its wrap only
+//! modulo the few bits by which the ring it goes to exceeds what is kept. The truncations after it lead back.
+//! Eight rounds.
 
 use fesc_approx::{FixedPiecewise, Plan};
 use fesc_model::ModelError;

@@ -1,9 +1,9 @@
 //! Token ids to the residual stream (design 6.6, [`fesc_rlwe::embedding`]).
 //!
-//! Encrypted: one query per token, also for padding, so that the real length stays hidden; both end with shares of the row at
-//! TABLE bits, which are rounded to F. Online `(N + d) l` bits a token to the server, and a truncation.
-//! Public: the operator hands the table out. The client looks the row up and rounds it; its share is the row, the server's
-//! is zero, and nothing is sent.
+//! Encrypted: one query per token, also for padding, so that the real length stays hidden; both end with
+//! shares of the row at TABLE bits, which are rounded to F. Online `(N + d) l` bits a token to the server,
+//! and a truncation. Public: the operator hands the table out. The client looks the row up and rounds it; its
+//! share is the row, the server's is zero, and nothing is sent.
 
 use fesc_model::outline::scale::TABLE;
 use fesc_mpc::{Ledger, Party, Role, Shared};

@@ -1,10 +1,11 @@
-//! `X W` (and a convolution after it) by the server's matrix: one message of the client per block (design 6.1,
-//! [`fesc_rlwe::linear`]).
+//! `X W` (and a convolution after it) by the server's matrix: one message of the client per block (design
+//! 6.1, [`fesc_rlwe::linear`]).
 //!
-//! Rows come in token order, `before` rows of the past first, which only the convolution reads. What comes out is cut by
-//! columns into parts, each in token order. Biases are the server's and enter its share.
+//! Rows come in token order, `before` rows of the past first, which only the convolution reads. What comes
+//! out is cut by columns into parts, each in token order. Biases are the server's and enter its share.
 //!
-//! Online: `(N + m T) l` bits to the server for each block of T tokens (the past included), half a round, nothing back.
+//! Online: `(N + m T) l` bits to the server for each block of T tokens (the past included), half a round,
+//! nothing back.
 
 use std::ops::Range;
 

@@ -1,7 +1,8 @@
 //! Stages: maps from shares to shares (design 2).
 //!
-//! Each is a struct that fixes its shape: `declare` writes its exact cost and correlations to a [`fesc_mpc::Ledger`] before anything runs,
-//! `run` does the work. The twin of all of them is `fesc_model::Twin`, stage by stage.
+//! Each is a struct that fixes its shape: `declare` writes its exact cost and correlations to a
+//! [`fesc_mpc::Ledger`] before anything runs, `run` does the work. The twin of all of them is
+//! `fesc_model::Twin`, stage by stage.
 //!
 //! | stage | in, out | messages |
 //! |---|---|---|

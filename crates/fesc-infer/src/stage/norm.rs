@@ -1,9 +1,10 @@
 //! RMSNorm without its weight (design 6.4; the weight, and `sqrt(w) / 2^e`, are in the next matrix).
 //!
-//! For a row of `w` values `u`: `q = sum u^2`, `v = q / 4^e + eps`, `r = rsqrt(v)`, `n = u r`. One bundle: `u` is opened once, for the
-//! sum of squares and for the scaling.
+//! For a row of `w` values `u`: `q = sum u^2`, `v = q / 4^e + eps`, `r = rsqrt(v)`, `n = u r`. One bundle:
+//! `u` is opened once, for the sum of squares and for the scaling.
 //!
-//! Online per row: `12 w + 12` bytes for the openings, `w / 4` for each truncation of a whole row, and the inverse root's.
+//! Online per row: `12 w + 12` bytes for the openings, `w / 4` for each truncation of a whole row, and the
+//! inverse root's.
 
 use fesc_model::outline::NormForm;
 use fesc_mpc::activation::{Activation, Rsqrt};

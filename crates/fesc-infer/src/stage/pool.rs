@@ -1,7 +1,8 @@
 //! Pooling by a selection vector that is the client's secret (review H7), and the exact head.
 //!
-//! The vector is `1 / len` at POOL bits for the mean, one entry of `2^POOL` for the last token, 0 over the padding: the real length
-//! shows nowhere. Products of all segments are added at F + POOL bits and rounded once.
+//! The vector is `1 / len` at POOL bits for the mean, one entry of `2^POOL` for the last token, 0 over the
+//! padding: the real length shows nowhere. Products of all segments are added at F + POOL bits and rounded
+//! once.
 
 use fesc_model::Pooling;
 use fesc_model::outline::scale::POOL;
@@ -49,7 +50,8 @@ impl Pool {
         self.product.declare(ledger);
     }
 
-    /// The sum over the segment, at F + POOL bits. `select` is the client's part of the vector; the server has none.
+    /// The sum over the segment, at F + POOL bits. `select` is the client's part of the vector; the server
+    /// has none.
     ///
     /// # Errors
     /// If the vector has the wrong size, or the protocol fails.

@@ -1,8 +1,9 @@
 //! From one number of fractional bits to another, and from one ring to another.
 //!
-//! Down: "subtract one, known-sign truncation", the twin's `round`: floor or ceiling of the exact quotient, one round, right for
-//! `|x| < 2^(l-2) - 2^shift` with `l` the width of the ring it comes from; local and right for every `x` where the ring it goes to has at most
-//! `l - shift` bits ([`Convert`]). Up: a product with a public power of two, local. Equal: nothing but the change of ring.
+//! Down: "subtract one, known-sign truncation", the twin's `round`: floor or ceiling of the exact quotient,
+//! one round, right for `|x| < 2^(l-2) - 2^shift` with `l` the width of the ring it comes from; local and
+//! right for every `x` where the ring it goes to has at most `l - shift` bits ([`Convert`]). Up: a product
+//! with a public power of two, local. Equal: nothing but the change of ring.
 
 use fesc_mpc::protocol::Convert;
 use fesc_mpc::{Ledger, Party, Shared};

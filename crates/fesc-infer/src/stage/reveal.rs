@@ -2,13 +2,15 @@
 //!
 //! *Label*: arg-max of the exact logits, opened to the client alone.
 //!
-//! *Logits*: `floor(x / 2^s)` exactly, `s` the bits below REVEAL. With `x = x0 + x1 mod 2^l` and low parts `a_i = x_i mod 2^s`,
-//! `floor(x / 2^s) = (x0 >> s) + (x1 >> s) + [a0 + a1 >= 2^s]  mod 2^(l-s)`. The last bit is the top bit of `a0 + a1` in a ring of `s + 1` bits:
-//! one comparison. Then the server's share of the floor goes to the client.
+//! *Logits*: `floor(x / 2^s)` exactly, `s` the bits below REVEAL. With `x = x0 + x1 mod 2^l` and low parts
+//! `a_i = x_i mod 2^s`, `floor(x / 2^s) = (x0 >> s) + (x1 >> s) + [a0 + a1 >= 2^s] mod 2^(l-s)`. The last bit
+//! is the top bit of `a0 + a1` in a ring of `s + 1` bits: one comparison. Then the server's share of the
+//! floor goes to the client.
 //!
-//! Why not less: a share that its owner rounds, or a truncation as the last step, gives a result that depends on the low bits of
-//! the *shares*, which are fresh in each run and partly known to the client. That is dithering: averages over repeated
-//! documents show the bits that were to be cut, and from them the weights (test: `tests/output.rs`). The floor is a function of the logits alone.
+//! Why not less: a share that its owner rounds, or a truncation as the last step, gives a result that depends
+//! on the low bits of the *shares*, which are fresh in each run and partly known to the client. That is
+//! dithering: averages over repeated documents show the bits that were to be cut, and from them the weights
+//! (test: `tests/output.rs`). The floor is a function of the logits alone.
 //!
 //! Repeated logits of many documents are an extraction channel all the same; the label is the default.
 

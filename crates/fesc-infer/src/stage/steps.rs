@@ -1,8 +1,9 @@
 //! From dt to Delta and to the decay's exponent `z = A Delta` (review E).
 //!
-//! 1. dt (its bias is in it) to 12 bits; softplus, and in the same comparison `b = [dt >= t_h]`, `t_h` the server's.
-//! 2. `w = |A| Delta`, a product of a tensor that the server knows (zero at the client) with the shared Delta, rounded to 22 bits. Where
-//!    `b = 1` it may have wrapped: any class of the ring.
+//! 1. dt (its bias is in it) to 12 bits; softplus, and in the same comparison `b = [dt >= t_h]`, `t_h` the
+//!    server's.
+//! 2. `w = |A| Delta`, a product of a tensor that the server knows (zero at the client) with the shared
+//!    Delta, rounded to 22 bits. Where `b = 1` it may have wrapped: any class of the ring.
 //! 3. `z = -(w + b (16 - w))`: the garbage cancels exactly.
 //!
 //! The client learns neither `A` nor `t`; the opened `A - r` is uniform.
@@ -77,7 +78,8 @@ impl Steps {
         Ok(())
     }
 
-    /// Delta at DELTA bits and z at DECAY bits, rows of `heads`. `secrets` are the server's; the client has none.
+    /// Delta at DELTA bits and z at DECAY bits, rows of `heads`. `secrets` are the server's; the client has
+    /// none.
     ///
     /// # Errors
     /// If the secrets have the wrong size, or the protocol fails.

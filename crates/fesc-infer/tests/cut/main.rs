@@ -1,7 +1,7 @@
 //! A line that is cut: both sides end, and say that it was the peer.
 //!
-//! Who has not got a message must fail. Who had got all of its messages may have its result: the last message of a run needs
-//! no answer. Nobody may hang, or name another cause.
+//! Who has not got a message must fail. Who had got all of its messages may have its result: the last message
+//! of a run needs no answer. Nobody may hang, or name another cause.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../common/mod.rs"]

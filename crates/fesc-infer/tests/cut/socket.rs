@@ -173,7 +173,8 @@ fn a_session_that_is_cut_ends_on_both_sides_and_burns_its_store() {
 
     let choice = Choice::Prepared(shelf.clone());
     let session = |cut| {
-        // The same store again on both sides, which no operator may do: here it saves making one for every cut.
+        // The same store again on both sides, which no operator may do: here it saves making one for every
+        // cut.
         copy(&kept, &ours);
         copy(&kept_there, &theirs);
         lists.iter().zip(&unused).for_each(|(list, text)| std::fs::write(list, text).unwrap());

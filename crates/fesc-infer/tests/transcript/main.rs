@@ -1,12 +1,13 @@
 //! An audit of every message of whole sessions, against the table of [`fesc_infer::audit`].
 //!
-//! Sessions of all modes run over sockets, with somebody on every wire (`wire.rs`). Checked: each message is listed, with its way, its phase and its size; each kind
-//! that a mode should show is there; phases and declared costs add up to the byte; what is said to be masked is uniform, in each direction and in the
-//! exclusive or of the two, which is what an opening without its mask would show; no masked payload comes twice. For a document of one
-//! repeated token, and a random one.
+//! Sessions of all modes run over sockets, with somebody on every wire (`wire.rs`). Checked: each message is
+//! listed, with its way, its phase and its size; each kind that a mode should show is there; phases and
+//! declared costs add up to the byte; what is said to be masked is uniform, in each direction and in the
+//! exclusive or of the two, which is what an opening without its mask would show; no masked payload comes
+//! twice. For a document of one repeated token, and a random one.
 //!
-//! What is public is the same, byte for byte, for two documents and the same randomness. So is all that is sent before the protocol starts, and for two
-//! models of one outline the making of correlations.
+//! What is public is the same, byte for byte, for two documents and the same randomness. So is all that is
+//! sent before the protocol starts, and for two models of one outline the making of correlations.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../common/mod.rs"]
@@ -40,7 +41,8 @@ const TOKENS: usize = 128;
 const UP: Way = (End::Client, End::Server);
 const DOWN: Way = (End::Server, End::Client);
 
-/// A model of the same outline for every seed: ranges are those of one of them. Its states are wide enough for both engines of products.
+/// A model of the same outline for every seed: ranges are those of one of them. Its states are wide enough
+/// for both engines of products.
 fn model(seed: u8) -> ServerSetup {
     let small = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 32, norm_groups: 1, ..shape() };
     let random = |seed: u8| {
@@ -98,7 +100,8 @@ fn check_kinds(mode: Mode, frames: &[Frame], expected: &BTreeSet<u16>) {
         assert!(kind.size.allows(frame.payload.len()), "{:#06x}: {} bytes", frame.tag, frame.payload.len());
         assert!(frame.to != End::Dealer || kind.cover == Cover::Public, "{:#06x} to the dealer", frame.tag);
         assert!(!kind.phases.is_empty() && !kind.phases.contains(&Phase::Measurement), "{:#06x}", frame.tag);
-        // Which connection may carry what: the second one of `ahead` makes correlations, the first one of `prepare` too.
+        // Which connection may carry what: the second one of `ahead` makes correlations, the first one of
+        // `prepare` too.
         let between = frame.from != End::Dealer && frame.to != End::Dealer;
         let (online, offline) = (kind.phases == [Phase::Online], kind.phases == [Phase::Offline]);
         let (making, using) = match mode {
@@ -121,7 +124,8 @@ fn check_kinds(mode: Mode, frames: &[Frame], expected: &BTreeSet<u16>) {
     }
 }
 
-/// What an end counted by phase is what was on its wires, by the phases of the table; online also what the schedule declares.
+/// What an end counted by phase is what was on its wires, by the phases of the table; online also what the
+/// schedule declares.
 fn check_sizes(mode: Mode, transcript: &Transcript, flow: &Flow) {
     let Transcript { frames, client, server, .. } = transcript;
     let sum = |reports: &[Report], spent: fn(&Report) -> u64| reports.iter().map(spent).sum::<u64>();
@@ -149,7 +153,8 @@ fn check_sizes(mode: Mode, transcript: &Transcript, flow: &Flow) {
     }
 }
 
-/// Masked kinds are uniform in each direction; so is the exclusive or of what two parties exchange; and nothing comes twice.
+/// Masked kinds are uniform in each direction; so is the exclusive or of what two parties exchange; and
+/// nothing comes twice.
 fn check_masks(mode: Mode, frames: &[Frame]) {
     let mut by = BTreeMap::<(u16, Way), Vec<&[u8]>>::new();
     for frame in frames {
@@ -174,7 +179,8 @@ fn check_masks(mode: Mode, frames: &[Frame]) {
     }
 }
 
-/// The exclusive or of what the two sides send at once. For shares of one value it is far from uniform, however uniform each share is.
+/// The exclusive or of what the two sides send at once. For shares of one value it is far from uniform,
+/// however uniform each share is.
 fn openings(ours: &[&[u8]], theirs: &[&[u8]]) -> Vec<u8> {
     assert_eq!(ours.len(), theirs.len());
     let pairs = ours.iter().zip(theirs).filter(|(a, b)| a.len() == b.len());
@@ -237,7 +243,8 @@ fn every_message_is_known_and_masked_dealer() {
     audit(Mode::Dealer, RevealChoice::Logits);
 }
 
-/// Shares are given away only where the server was started for it, and the table is whole: what no mode shows, no session sends.
+/// Shares are given away only where the server was started for it, and the table is whole: what no mode
+/// shows, no session sends.
 #[test]
 fn the_modes_show_the_whole_table() {
     let transcript = session(model(5), &documents()[0], RevealChoice::Label, Mode::Dealer, true);
@@ -246,13 +253,15 @@ fn the_modes_show_the_whole_table() {
     let all = [(Mode::Inline, false), (Mode::Prepared, false), (Mode::Dealer, true)];
     let mut shown: BTreeSet<u16> =
         all.iter().flat_map(|(mode, verify)| expected(*mode, RevealChoice::Logits, *verify)).collect();
-    // After 32 pieces of 2^20 bytes, which the public part of this model does not have; `download.rs` has a test of it.
+    // After 32 pieces of 2^20 bytes, which the public part of this model does not have; `download.rs` has a
+    // test of it.
     shown.insert(0x0684);
     let outside = |k: &&Kind| !k.phases.is_empty() && !k.phases.contains(&Phase::Measurement);
     assert_eq!(shown, KINDS.iter().filter(outside).map(|k| k.tag).collect());
 }
 
-/// Another model of the same outline: the making of correlations is the same bytes, and all messages have the same lengths.
+/// Another model of the same outline: the making of correlations is the same bytes, and all messages have the
+/// same lengths.
 #[test]
 fn correlations_do_not_depend_on_the_weights() {
     let [first, second] = [5, 6].map(|seed| {
@@ -270,8 +279,8 @@ fn correlations_do_not_depend_on_the_weights() {
     assert_ne!(a, b, "hints and table are of other weights");
 }
 
-/// The statistics find what has no mask: a stream in clear, one with a mask of 44 of its 48 bits, bits that are rarely set, and an opening of two shares, each of
-/// which is uniform.
+/// The statistics find what has no mask: a stream in clear, one with a mask of 44 of its 48 bits, bits that
+/// are rarely set, and an opening of two shares, each of which is uniform.
 #[test]
 fn without_a_mask_the_test_fails() {
     let ring = Ring::new(48).unwrap();

@@ -1,11 +1,13 @@
 //! Whether bytes look uniform.
 //!
-//! Two statistics: chi-square over the 256 values of a byte, and the balance of each of its eight bits, which says something of short messages too.
-//! They find a mask that is missing or too narrow. They do not find one that is used twice, so payloads are also compared with each other.
+//! Two statistics: chi-square over the 256 values of a byte, and the balance of each of its eight bits, which
+//! says something of short messages too. They find a mask that is missing or too narrow. They do not find one
+//! that is used twice, so payloads are also compared with each other.
 
 use fesc_infer::audit::Cover;
 
-/// Deviations that are too many: chance is 1e-9 for a balance, 1e-7 for the tail of chi-square with 255 degrees of freedom.
+/// Deviations that are too many: chance is 1e-9 for a balance, 1e-7 for the tail of chi-square with 255
+/// degrees of freedom.
 pub const LIMIT: f64 = 6.0;
 /// Below these bytes a chi-square, and a balance, say nothing.
 const CHI: usize = 2560;

@@ -1,6 +1,8 @@
-//! Somebody on the wire: whole sessions over plain sockets, with every frame of every connection kept on its way.
+//! Somebody on the wire: whole sessions over plain sockets, with every frame of every connection kept on its
+//! way.
 //!
-//! A session knows nothing of it. The links are client to server (both connections of `ahead`), client to dealer, server to dealer.
+//! A session knows nothing of it. The links are client to server (both connections of `ahead`), client to
+//! dealer, server to dealer.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -143,7 +145,8 @@ fn listener() -> Listener {
     Listener::bind("127.0.0.1:0", ServerSecurity::InsecurePlaintext, Config::default()).unwrap()
 }
 
-/// One document through a server of its own; all randomness is from fixed seeds. `verify`: the server gives its shares away.
+/// One document through a server of its own; all randomness is from fixed seeds. `verify`: the server gives
+/// its shares away.
 pub fn session(setup: ServerSetup, ids: &[u32], reveal: RevealChoice, mode: Mode, verify: bool) -> Transcript {
     session_with(setup, ids, reveal, mode, verify, &[1, 9, 2].map(fresh))
 }

@@ -1,8 +1,8 @@
 //! The header of a safetensors file, bounded before it is read.
 //!
-//! Format: 8 bytes little-endian header length n, n bytes JSON, then the data without a gap. The `safetensors` crate
-//! checks that offsets are contiguous and fit dtype and shape; here n is held to a limit and to the file
-//! before n bytes are allocated, and the data's end to the file's end.
+//! Format: 8 bytes little-endian header length n, n bytes JSON, then the data without a gap. The
+//! `safetensors` crate checks that offsets are contiguous and fit dtype and shape; here n is held to a limit
+//! and to the file before n bytes are allocated, and the data's end to the file's end.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,8 +12,8 @@ use safetensors::tensor::Metadata;
 
 use crate::{ModelError, Result};
 
-/// The format allows 100 MB, which is 1.8 million tensors and 1.5 GB of memory before the first check of a name. The largest config
-/// that is taken has 4,096 layers of nine tensors: 5 MB.
+/// The format allows 100 MB, which is 1.8 million tensors and 1.5 GB of memory before the first check of a
+/// name. The largest config that is taken has 4,096 layers of nine tensors: 5 MB.
 const HEADER_LIMIT: u64 = 8 << 20;
 
 /// One tensor in the file.

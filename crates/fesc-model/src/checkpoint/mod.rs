@@ -1,14 +1,15 @@
 //! A model directory: `config.json`, `model.safetensors` and perhaps `tokenizer.json`.
 //!
-//! [`Checkpoint::open`] reads the config and the header and checks every name, shape and dtype against the config and
-//! every length against the file before any tensor is read or memory for one is taken. [`Checkpoint::load`] then
-//! reads the tensors one by one (seek and read, f32, f16 or bf16 to f32) and refuses NaN and infinity by name.
+//! [`Checkpoint::open`] reads the config and the header and checks every name, shape and dtype against the
+//! config and every length against the file before any tensor is read or memory for one is taken.
+//! [`Checkpoint::load`] then reads the tensors one by one (seek and read, f32, f16 or bf16 to f32) and
+//! refuses NaN and infinity by name.
 //!
-//! Both layouts are taken: Hugging Face's (`embeddings`), the original's (`embedding`), with or without `backbone.`.
-//! A classifier is `score` or `classifier`, its bias may be absent.
+//! Both layouts are taken: Hugging Face's (`embeddings`), the original's (`embedding`), with or without
+//! `backbone.`. A classifier is `score` or `classifier`, its bias may be absent.
 //!
-//! Memory: the f32 weights and one megabyte. Not guaranteed: that the file stays as it was between the two calls;
-//! a file that shrinks is an error, a file that changes is read as it is.
+//! Memory: the f32 weights and one megabyte. Not guaranteed: that the file stays as it was between the two
+//! calls; a file that shrinks is an error, a file that changes is read as it is.
 
 mod header;
 mod names;

@@ -1,11 +1,13 @@
 //! Writes a model directory in Hugging Face's layout, as [`Checkpoint::open`] reads it.
 //!
-//! Names are transformers': `backbone.` before the tensors of the model, `lm_head.weight` where the head is not tied,
-//! `score.weight` and `score.bias` for the classifier. All tensors have one [`Precision`], rounded to nearest even.
+//! Names are transformers': `backbone.` before the tensors of the model, `lm_head.weight` where the head is
+//! not tied, `score.weight` and `score.bias` for the classifier. All tensors have one [`Precision`], rounded
+//! to nearest even.
 //!
-//! Each file is written beside its place and then renamed, so that no half-written file has the final name. Not
-//! guaranteed: that both files change at one instant. A crash between the two leaves the old config beside the new
-//! weights, which the reader refuses unless both are of the same shape, and then only names and pooling can be stale.
+//! Each file is written beside its place and then renamed, so that no half-written file has the final name.
+//! Not guaranteed: that both files change at one instant. A crash between the two leaves the old config
+//! beside the new weights, which the reader refuses unless both are of the same shape, and then only names
+//! and pooling can be stale.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -93,8 +95,9 @@ impl View for Outgoing<'_> {
 }
 
 impl Checkpoint {
-    /// Writes `config.json` and `model.safetensors` into `directory`, which is made if it is not there. Files of these
-    /// names are replaced, others stay. Nothing is written if a weight is not finite or does not fit the precision.
+    /// Writes `config.json` and `model.safetensors` into `directory`, which is made if it is not there. Files
+    /// of these names are replaced, others stay. Nothing is written if a weight is not finite or does not fit
+    /// the precision.
     pub fn write(directory: &Path, config: &Config, weights: &Weights, precision: Precision) -> Result<()> {
         let text = config.to_json(precision.name())?;
         let tensors = tensors(config, weights, precision)?;
@@ -123,7 +126,8 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&Path) -> Result<()>) -> R
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.new", std::process::id()));
     let new = path.with_file_name(name);
-    // The writer of safetensors makes files for their owner alone; who may read a model is the user's say (umask).
+    // The writer of safetensors makes files for their owner alone; who may read a model is the user's say
+    // (umask).
     let rights = File::create(&new).and_then(|file| file.metadata()).map_err(io)?.permissions();
     let done = write(&new)
         .and_then(|()| fs::set_permissions(&new, rights).map_err(io))

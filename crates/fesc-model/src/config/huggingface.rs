@@ -1,15 +1,16 @@
 //! `config.json` of Hugging Face's `Mamba2Config`.
 //!
-//! The gated norm of that model is over all channels whatever the number of groups (`MambaRMSNormGated`), unlike the
-//! original: `norm_groups` is 1. The key `pooling` ("mean" or "last", default mean) is ours; their model has no
-//! classifier.
+//! The gated norm of that model is over all channels whatever the number of groups (`MambaRMSNormGated`),
+//! unlike the original: `norm_groups` is 1. The key `pooling` ("mean" or "last", default mean) is ours; their
+//! model has no classifier.
 
 use serde_json::{Map, Value};
 
 use super::json::Reader;
 use super::{Pooling, Shape};
 
-/// Keys that transformers writes and that do not change a forward pass: initialisation, generation, bookkeeping.
+/// Keys that transformers writes and that do not change a forward pass: initialisation, generation,
+/// bookkeeping.
 const HARMLESS: &[&str] = &[
     "_attn_implementation_autoset",
     "_name_or_path",

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// Parses JSON with Python's bare `Infinity`, `-Infinity` and `NaN`, which become `{"__float__": "..."}`, the form
-/// that newer writers use.
+/// Parses JSON with Python's bare `Infinity`, `-Infinity` and `NaN`, which become `{"__float__": "..."}`, the
+/// form that newer writers use.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
     serde_json::from_str(&quote_bare_floats(text)).map_err(|e| e.to_string())
 }

@@ -1,4 +1,5 @@
-//! The shape of a Mamba-2 model: an open [`Shape`], a checked [`Config`], and readers of both `config.json` dialects.
+//! The shape of a Mamba-2 model: an open [`Shape`], a checked [`Config`], and readers of both `config.json`
+//! dialects.
 
 mod huggingface;
 mod json;
@@ -46,7 +47,8 @@ pub struct Shape {
     pub groups: usize,
     /// Taps of the causal convolution.
     pub conv_width: usize,
-    /// Block length that the checkpoint was made with. It changes no result; it is the default of the block dual form.
+    /// Block length that the checkpoint was made with. It changes no result; it is the default of the block
+    /// dual form.
     pub chunk: usize,
     /// Added to the mean of squares in every RMSNorm.
     pub norm_eps: f32,
@@ -57,7 +59,8 @@ pub struct Shape {
     pub delta_limit: (f32, f32),
     /// Whether the language model head is the embedding.
     pub tied: bool,
-    /// Whether half-precision runs keep the residual in f32. Everything here is f32, so that it changes no result.
+    /// Whether half-precision runs keep the residual in f32. Everything here is f32, so that it changes no
+    /// result.
     pub residual_in_fp32: bool,
     /// How the classifier pools.
     pub pooling: Pooling,

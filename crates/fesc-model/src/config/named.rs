@@ -1,16 +1,18 @@
-//! Named shapes: the paper's shape table (appendix deployment-scaling, table shape_scaling_backend) and a tiny one.
+//! Named shapes: the paper's shape table (appendix deployment-scaling, table shape_scaling_backend) and a
+//! tiny one.
 
 use super::{Config, Pooling, Shape};
 
-/// Rows of the embedding of the published Mamba-2 checkpoints: 50,277 tokens of GPT-NeoX padded to a multiple of 16.
+/// Rows of the embedding of the published Mamba-2 checkpoints: 50,277 tokens of GPT-NeoX padded to a multiple
+/// of 16.
 const NEOX_ROWS: usize = 50_288;
 
 impl Config {
     /// The names that [`Config::named`] knows. All but `tiny` are the paper's.
     pub const NAMES: [&'static str; 8] = ["tiny", "small", "slim", "base", "wide", "state+", "130m", "370m"];
 
-    /// A shape by name: heads of 64 channels (16 in `tiny`), one group, four taps, the vocabulary of GPT-NeoX (512 in
-    /// `tiny`).
+    /// A shape by name: heads of 64 channels (16 in `tiny`), one group, four taps, the vocabulary of GPT-NeoX
+    /// (512 in `tiny`).
     pub fn named(name: &str) -> Option<Self> {
         let (d_model, heads, state, layers) = match name {
             "tiny" => (32, 4, 16, 2),

@@ -1,8 +1,9 @@
 //! Writes a [`Config`] as Hugging Face's `config.json`: the inverse of the reader of that dialect.
 //!
-//! Everything that the reader takes is written, defaults too, so that no later default changes a stored model. The keys
-//! of transformers' own bookkeeping that it cannot do without (`architectures`, `dtype`, `label2id`) are written as
-//! well. Not writable: a gated norm in groups, which that dialect cannot say; it is refused, not dropped.
+//! Everything that the reader takes is written, defaults too, so that no later default changes a stored
+//! model. The keys of transformers' own bookkeeping that it cannot do without (`architectures`, `dtype`,
+//! `label2id`) are written as well. Not writable: a gated norm in groups, which that dialect cannot say; it
+//! is refused, not dropped.
 
 use serde_json::{Map, Value, json};
 
@@ -10,8 +11,8 @@ use super::{Config, Pooling};
 use crate::{ModelError, Result};
 
 impl Config {
-    /// The text of a `config.json` that [`Config::from_json`] reads back to the same config. `dtype` is what the
-    /// weights beside it are stored in, for example `float32`.
+    /// The text of a `config.json` that [`Config::from_json`] reads back to the same config. `dtype` is what
+    /// the weights beside it are stored in, for example `float32`.
     pub fn to_json(&self, dtype: &str) -> Result<String> {
         if self.norm_groups != 1 {
             let what = format!(
@@ -62,7 +63,8 @@ impl Config {
         Ok(format!("{value:#}\n"))
     }
 
-    /// A factor from which the reader (and transformers) finds the inner width again by multiplying and cutting.
+    /// A factor from which the reader (and transformers) finds the inner width again by multiplying and
+    /// cutting.
     fn expand(&self) -> Value {
         let (inner, width) = (self.inner(), self.d_model);
         if inner.is_multiple_of(width) {

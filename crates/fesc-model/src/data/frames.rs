@@ -1,7 +1,8 @@
 //! A zstd stream of any number of frames as a reader (RFC 8878), decoded by `ruzstd`.
 //!
-//! That library decodes one frame; what lies between frames is done here: the next frame, skippable frames, the
-//! checksum of a frame that has one, and the end. Frames that need a dictionary or too large a window are refused.
+//! That library decodes one frame; what lies between frames is done here: the next frame, skippable frames,
+//! the checksum of a frame that has one, and the end. Frames that need a dictionary or too large a window are
+//! refused.
 
 use std::io::{self, BufRead, Read};
 

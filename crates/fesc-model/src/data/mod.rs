@@ -1,11 +1,12 @@
 //! Labelled documents: one JSON object a line, plain or compressed with zstd.
 //!
-//! Fields: `label` (0, 1, ...), `text`, and perhaps `id`; other fields are passed over. Blank lines too. Whether a file
-//! is compressed is decided by its first bytes, not by its name; several frames and skippable frames are taken.
+//! Fields: `label` (0, 1, ...), `text`, and perhaps `id`; other fields are passed over. Blank lines too.
+//! Whether a file is compressed is decided by its first bytes, not by its name; several frames and skippable
+//! frames are taken.
 //!
 //! The reader streams: it holds one line (at most [`LINE_LIMIT`] bytes) and the zstd window (at most
-//! [`WINDOW_LIMIT`]). Every error names the line. After an error the iterator ends, since nothing that follows can be
-//! trusted.
+//! [`WINDOW_LIMIT`]). Every error names the line. After an error the iterator ends, since nothing that
+//! follows can be trusted.
 
 mod frames;
 #[cfg(test)]

@@ -138,7 +138,8 @@ fn damaged_zstd_is_an_error_and_never_a_panic() {
 
 #[test]
 fn a_window_beyond_the_limit_is_refused() {
-    // Magic, descriptor without content size, window descriptor (exponent e: 2^(10+e)), one empty last raw block.
+    // Magic, descriptor without content size, window descriptor (exponent e: 2^(10+e)), one empty last raw
+    // block.
     let frame = |exponent: u8| [0x28, 0xb5, 0x2f, 0xfd, 0, exponent << 3, 1, 0, 0];
     assert!(read(&frame(15)).unwrap().is_empty(), "32 MiB is taken");
     assert!(fault(&frame(16)).1.contains("zstd"));

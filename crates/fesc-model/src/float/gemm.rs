@@ -1,7 +1,9 @@
-//! Matrix products on `ndarray`, whose kernels choose FMA, AVX or portable code at run time behind a safe interface.
+//! Matrix products on `ndarray`, whose kernels choose FMA, AVX or portable code at run time behind a safe
+//! interface.
 //!
 //! `faer` is faster by itself, but its AVX-512 kernels return without clearing the upper halves of the vector
-//! registers (seen with private-gemm-x86 0.1.22): every scalar `exp` after one took fifty times as long, measured.
+//! registers (seen with private-gemm-x86 0.1.22): every scalar `exp` after one took fifty times as long,
+//! measured.
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
@@ -54,7 +56,8 @@ pub(super) fn product(mut out: ArrayViewMut2<'_, f32>, a: ArrayView2<'_, f32>, b
     general_mat_mul(1.0, &a, &b, 0.0, &mut out);
 }
 
-/// Rows that one task multiplies: enough to pay for packing the other operand, few enough to balance the threads.
+/// Rows that one task multiplies: enough to pay for packing the other operand, few enough to balance the
+/// threads.
 fn panel(rows: usize) -> usize {
     rows.div_ceil(2 * rayon::current_num_threads()).clamp(64, 512)
 }

@@ -1,8 +1,9 @@
-//! Random weights as the reference initialises them (state-spaces/mamba, `Mamba2.__init__` and `_init_weights`).
+//! Random weights as the reference initialises them (state-spaces/mamba, `Mamba2.__init__` and
+//! `_init_weights`).
 //!
-//! A uniform in [1, 16]; Delta's bias the inverse softplus of a log-uniform value in [0.001, 0.1]; D and norms 1;
-//! embedding normal with deviation 0.02; linear layers and convolution uniform in +-1/sqrt(fan in); the output
-//! projections divided by sqrt(layers), so that the residual stream does not grow with depth.
+//! A uniform in [1, 16]; Delta's bias the inverse softplus of a log-uniform value in [0.001, 0.1]; D and
+//! norms 1; embedding normal with deviation 0.02; linear layers and convolution uniform in +-1/sqrt(fan in);
+//! the output projections divided by sqrt(layers), so that the residual stream does not grow with depth.
 
 use std::f64::consts::TAU;
 
@@ -31,7 +32,8 @@ fn fan_in(width: usize) -> f64 {
 }
 
 impl Weights {
-    /// Random weights; with a classifier of `classes` classes, and with a head of its own where the config ties none.
+    /// Random weights; with a classifier of `classes` classes, and with a head of its own where the config
+    /// ties none.
     pub fn random(config: &Config, classes: Option<usize>, prg: &mut Prg) -> Self {
         let c = config.shape();
         let layers = (0..c.layers).map(|_| {

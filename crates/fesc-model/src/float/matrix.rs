@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Row-major values; a row is a token wherever tokens are meant. `Debug` shows the size, not the values: they tell of
-/// the document.
+/// Row-major values; a row is a token wherever tokens are meant. `Debug` shows the size, not the values: they
+/// tell of the document.
 #[derive(Clone, PartialEq)]
 pub struct Matrix {
     rows: usize,

@@ -11,8 +11,8 @@ use super::scan::Scan;
 use super::weights::Weights;
 use crate::{Config, ModelError, Pooling, Result};
 
-/// Longer blocks cost more in the block's own square than they save between blocks (measured with `examples/forward`:
-/// base at 2,048 tokens takes 6.3, 6.9 and 7.8 CPU seconds at 64, 128 and 256).
+/// Longer blocks cost more in the block's own square than they save between blocks (measured with
+/// `examples/forward`: base at 2,048 tokens takes 6.3, 6.9 and 7.8 CPU seconds at 64, 128 and 256).
 const LARGEST_BLOCK: usize = 64;
 
 /// A config with weights that fit it. The weights are the owner's secret: `Debug` shows the config only.

@@ -39,8 +39,8 @@ pub(super) fn rms_norm_rows(x: &Matrix, weight: &[f32], eps: f32) -> Matrix {
 
 /// `SiLU(conv(x) + bias)` of `channels` columns of `x` from column `first` on.
 ///
-/// Causal and depthwise: `out[t, c] = bias[c] + sum_k weight[c, k] x[t + 1 - K + k, c]`, with zeros before the
-/// document. `weight` has `channels` rows of K taps.
+/// Causal and depthwise: `out[t, c] = bias[c] + sum_k weight[c, k] x[t + 1 - K + k, c]`, with zeros before
+/// the document. `weight` has `channels` rows of K taps.
 pub(super) fn conv_silu(x: &Matrix, first: usize, channels: usize, weight: &[f32], bias: &[f32]) -> Matrix {
     let taps = weight.len() / channels;
     // Taps by channel, so that the inner loop runs over neighbouring channels.

@@ -10,8 +10,8 @@
 //! Y_inter    = row o (C H),    row_i = exp(cs_i)
 //! ```
 //!
-//! No exponent is positive, so nothing overflows whatever A is. The sums cs are in f64: with |A| of 36,315 they reach
-//! 1e6 inside a block, where an f32 difference of neighbours would have lost its value.
+//! No exponent is positive, so nothing overflows whatever A is. The sums cs are in f64: with |A| of 36,315
+//! they reach 1e6 inside a block, where an f32 difference of neighbours would have lost its value.
 //!
 //! Memory: one state of `state x inner` per block. Work is one task per block.
 
@@ -60,7 +60,8 @@ fn cumulative(input: &ScanInput<'_>, from: usize, block: usize) -> Vec<f64> {
     all
 }
 
-/// Writes Y_intra of one block and returns the state that the block alone leaves: `state` rows of `inner` values.
+/// Writes Y_intra of one block and returns the state that the block alone leaves: `state` rows of `inner`
+/// values.
 fn within(input: &ScanInput<'_>, from: usize, cs: &[f64], y: &mut [f32]) -> Vec<f32> {
     let s = input.shape;
     let (q, p, n, inner, heads) = (y.len() / s.inner(), s.head_dim, s.state, s.inner(), s.heads);

@@ -9,7 +9,8 @@ use crate::Result;
 const DOMAIN: &[u8] = b"fesc outline 1";
 
 impl Outline {
-    /// SHA-256 over the constants of the preset, the canonical JSON, and all integer tables that follow from it.
+    /// SHA-256 over the constants of the preset, the canonical JSON, and all integer tables that follow from
+    /// it.
     pub fn digest(&self) -> Result<[u8; 32]> {
         let mut hash = Sha256::new();
         // Every part with its length in front, so that no two outlines give the same bytes.

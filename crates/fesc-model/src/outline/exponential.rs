@@ -1,12 +1,13 @@
 //! exp of sums of A Delta: one form for sums inside a chunk, one for sums over a segment.
 //!
-//! [`ExpForm::Power`] takes 18 bits in (sums are rounded from 22) and is `(1 + y + y^2/2)^16` with its clamp at -16
-//! ([`ExpSquare`], k = 4): error 0.00103. The linear forms take 20 bits.
+//! [`ExpForm::Power`] takes 18 bits in (sums are rounded from 22) and is `(1 + y + y^2/2)^16` with its clamp
+//! at -16 ([`ExpSquare`], k = 4): error 0.00103. The linear forms take 20 bits.
 //!
-//! Online cost of one exp inside a chunk, both directions, by the declarations of `fesc-mpc` (comparisons of 19 or 21 bits, 48 bits per
-//! opening, the first rounding included): `Coarse` 106 bytes and 8 rounds, `Fine` 262 bytes and 8 rounds, `Power` 89 bytes and 17 rounds. All exps
-//! of a layer run at once, so the rounds count once per layer. `tests/long_memory.rs` shows why `Power` is the default: `Coarse`
-//! misses one percent of a state, `Fine` costs three times as much.
+//! Online cost of one exp inside a chunk, both directions, by the declarations of `fesc-mpc` (comparisons of
+//! 19 or 21 bits, 48 bits per opening, the first rounding included): `Coarse` 106 bytes and 8 rounds, `Fine`
+//! 262 bytes and 8 rounds, `Power` 89 bytes and 17 rounds. All exps of a layer run at once, so the rounds
+//! count once per layer. `tests/long_memory.rs` shows why `Power` is the default: `Coarse` misses one percent
+//! of a state, `Fine` costs three times as much.
 
 use fesc_approx::exp_square::ExpSquare;
 use fesc_approx::transcript::Transcript;
@@ -16,7 +17,8 @@ use super::scale::RING;
 use crate::Result;
 use crate::twin::{ExpForm, TwinError};
 
-/// exp for arguments from a limit to 0. The input is a sum at 22 bits, rounded to [`Exponential::in_frac`] first.
+/// exp for arguments from a limit to 0. The input is a sum at 22 bits, rounded to [`Exponential::in_frac`]
+/// first.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Exponential {
     /// Linear pieces.

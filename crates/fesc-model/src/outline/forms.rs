@@ -24,8 +24,8 @@ pub struct LayerForms {
     pub x: FixedPiecewise,
     /// SiLU of B and C, out at s.bc.
     pub bc: FixedPiecewise,
-    /// From dt (12 bits) to Delta (22 bits). Compares on 14 bits, one more than the table alone needs: the server-secret threshold of
-    /// the clamp may be as large as an input.
+    /// From dt (12 bits) to Delta (22 bits). Compares on 14 bits, one more than the table alone needs: the
+    /// server-secret threshold of the clamp may be as large as an input.
     pub softplus: FixedPiecewise,
     /// exp of sums inside a chunk, out at s.exp.
     pub chunk: Exponential,

@@ -1,16 +1,19 @@
 //! What both parties know of a model: shapes, scales and forms of the fast preset, and no weight.
 //!
-//! The owner makes an [`Outline`] from config and calibration; it travels to the client as JSON, and its [`Outline::digest`] is compared
-//! in the handshake. The twin is built from an outline plus weights, so that the integers of the protocol have one source.
+//! The owner makes an [`Outline`] from config and calibration; it travels to the client as JSON, and its
+//! [`Outline::digest`] is compared in the handshake. The twin is built from an outline plus weights, so that
+//! the integers of the protocol have one source.
 //!
-//! What is in it: the shape; the number of classes and their names; which form of SiLU and exp; per layer the sixteen [`Scales`] and, of each
-//! norm, the smallest variance as a power of two, its octaves and its scale. All tables ([`LayerForms`], [`NormForm`]) follow from these numbers. What it tells about
-//! the model and the calibration documents: the order of magnitude of each tensor, and the range of each norm's variance in
+//! What is in it: the shape; the number of classes and their names; which form of SiLU and exp; per layer the
+//! sixteen [`Scales`] and, of each norm, the smallest variance as a power of two, its octaves and its scale.
+//! All tables ([`LayerForms`], [`NormForm`]) follow from these numbers. What it tells about the model and the
+//! calibration documents: the order of magnitude of each tensor, and the range of each norm's variance in
 //! powers of two. Not in it: weights, A, D, thresholds of the clamp, any other statistic of the calibration.
 //!
-//! The JSON has integers only (floats as their bits), so that it is read back to the same outline, and text in one way only.
-//! Reading checks every number: limits of sizes, of scales, and that all forms can be built. A fit of an inverse root goes through the
-//! platform's `log2` and `sqrt`, whose last bit may differ between machines; the digest is over the resulting integer tables too.
+//! The JSON has integers only (floats as their bits), so that it is read back to the same outline, and text
+//! in one way only. Reading checks every number: limits of sizes, of scales, and that all forms can be built.
+//! A fit of an inverse root goes through the platform's `log2` and `sqrt`, whose last bit may differ between
+//! machines; the digest is over the resulting integer tables too.
 //!
 //! Cost: a kilobyte per layer; building the forms of a layer takes about a millisecond.
 
@@ -90,7 +93,8 @@ impl Outline {
         Ok(outline)
     }
 
-    /// The same with this many classes: what the weights' head has. The config's names must be as many, if there are any.
+    /// The same with this many classes: what the weights' head has. The config's names must be as many, if
+    /// there are any.
     pub fn with_classes(mut self, classes: usize) -> Result<Self> {
         self.classes = classes;
         if classes == 0 {

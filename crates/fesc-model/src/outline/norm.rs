@@ -37,7 +37,8 @@ pub struct NormForm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Root {
-    /// `log2` of the smallest `v`. A whole number: the outline is public, and more digits would tell more of the calibration documents.
+    /// `log2` of the smallest `v`. A whole number: the outline is public, and more digits would tell more of
+    /// the calibration documents.
     v_log: i32,
     octaves: u32,
     v_frac: u32,
@@ -66,7 +67,8 @@ impl Root {
 }
 
 impl NormForm {
-    /// The form over `width` values at `square` bits. [`Rsqrt::new`] holds the range to what the ring has room for.
+    /// The form over `width` values at `square` bits. [`Rsqrt::new`] holds the range to what the ring has
+    /// room for.
     pub(crate) fn new(layer: usize, width: usize, square: u32, eps: f64, root: Root) -> Result<Self> {
         let form = |source| TwinError::Form { layer, what: "rsqrt", source };
         let rsqrt = Rsqrt::new(RING, f64::from(root.v_log).exp2(), root.octaves, 1, 2, root.v_frac).map_err(form)?;

@@ -14,8 +14,8 @@ pub const SEGMENT: usize = 16 * CHUNK;
 pub const DELTA: u32 = 22;
 /// Fractional bits of A.
 pub const RATE: u32 = 18;
-/// Fractional bits of A Delta and of its sums. Two more than review E asks for: then rounding to the nearest moves the sum
-/// of 2,048 slow steps by at most 2.4e-4.
+/// Fractional bits of A Delta and of its sums. Two more than review E asks for: then rounding to the nearest
+/// moves the sum of 2,048 slow steps by at most 2.4e-4.
 pub const DECAY: u32 = 22;
 /// A Delta is clamped at minus this: exp(-16) is 1e-7.
 pub const CLAMP: i64 = 16;

@@ -56,7 +56,8 @@ fn text_comes_back() {
     }
 }
 
-/// A twin has the outline that config and calibration give, whatever the weights are, and computes with its tables.
+/// A twin has the outline that config and calibration give, whatever the weights are, and computes with its
+/// tables.
 #[test]
 fn an_outline_does_not_depend_on_weights() {
     let (first, second) = (model(shape(), &NAMES, Some(3), 1), model(shape(), &NAMES, Some(3), 2));
@@ -78,7 +79,8 @@ fn an_outline_does_not_depend_on_weights() {
     ));
 }
 
-/// Secrets have the sizes and scales that their docs say: with the outline's forms they give the twin's own products.
+/// Secrets have the sizes and scales that their docs say: with the outline's forms they give the twin's own
+/// products.
 #[test]
 fn secrets_are_the_weights() {
     let model = model(shape(), &NAMES, Some(3), 3);

@@ -1,11 +1,11 @@
 //! Training of a tokenizer: byte-level BPE as in GPT-2, by the `tokenizers` library.
 //!
-//! Ids: 0 is [`END_OF_TEXT`], 1 is [`PADDING`], 2..258 are the 256 bytes, the rest are merges, the most frequent first.
-//! Every text has an encoding: no byte is unknown. `decode(encode(x))` is `x`, or `x` in lower case with
-//! [`Case::Lower`]. Splitting into words is GPT-2's, no space is put before the first word.
+//! Ids: 0 is [`END_OF_TEXT`], 1 is [`PADDING`], 2..258 are the 256 bytes, the rest are merges, the most
+//! frequent first. Every text has an encoding: no byte is unknown. `decode(encode(x))` is `x`, or `x` in
+//! lower case with [`Case::Lower`]. Splitting into words is GPT-2's, no space is put before the first word.
 //!
-//! The same texts give the same tokenizer, in whatever order they come: the library breaks ties between pairs by their
-//! ids. A test watches this, since the library does not promise it.
+//! The same texts give the same tokenizer, in whatever order they come: the library breaks ties between pairs
+//! by their ids. A test watches this, since the library does not promise it.
 //!
 //! Cost: the texts are read once; then memory and time grow with the number of different words, not of texts.
 
@@ -41,7 +41,8 @@ pub enum Case {
 }
 
 impl Tokenizer {
-    /// Trains a tokenizer of at most `vocab` entries; fewer where the texts have no more pairs that occur twice.
+    /// Trains a tokenizer of at most `vocab` entries; fewer where the texts have no more pairs that occur
+    /// twice.
     pub fn train<I>(texts: I, vocab: usize, case: Case) -> Result<Self>
     where
         I: Iterator<Item: AsRef<str> + Send> + Send,
@@ -74,8 +75,8 @@ impl Tokenizer {
         Self::parse(&text).map_err(failed)
     }
 
-    /// Writes a `tokenizer.json` that [`Tokenizer::load`] reads, without white space. The file appears whole or not at
-    /// all.
+    /// Writes a `tokenizer.json` that [`Tokenizer::load`] reads, without white space. The file appears whole
+    /// or not at all.
     pub fn save(&self, path: &Path) -> Result<()> {
         let text = self.inner.to_string(false).map_err(|e| ModelError::Encode { reason: e.to_string() })?;
         let io = |source| ModelError::Io { path: path.into(), source };

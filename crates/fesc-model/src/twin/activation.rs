@@ -1,7 +1,8 @@
 //! Nonlinear functions on integers, each as `fesc-mpc` computes it, with the twin's carries.
 //!
-//! Fast: [`FixedPiecewise`] tables of the outline with one carry for the comparison and one for the truncation.
-//! Paper: [`EvenFixed`] for SiLU and softplus; in the tails the mux multiplies the polynomial by an exact 0, so it is not computed.
+//! Fast: [`FixedPiecewise`] tables of the outline with one carry for the comparison and one for the
+//! truncation. Paper: [`EvenFixed`] for SiLU and softplus; in the tails the mux multiplies the polynomial by
+//! an exact 0, so it is not computed.
 
 use fesc_approx::FixedPiecewise;
 use fesc_approx::paper::even::{EvenFixed, EvenResidual, Residual};
@@ -228,7 +229,8 @@ mod tests {
             for (head, rate) in [50.0, 200.0, 30_000.0].into_iter().enumerate() {
                 let (_, z) = steps.eval(&mut local, head, v);
                 let (got, want) = (z as f64 / f64::from(DECAY).exp2(), -(rate * delta).min(16.0));
-                // Around the threshold the comparison's unit decides: 0.8 percent, and softplus itself has 0.3.
+                // Around the threshold the comparison's unit decides: 0.8 percent, and softplus itself has
+                // 0.3.
                 assert!((got / want - 1.0).abs() < 0.02, "A = {rate}, dt = {v}: {got} {want}");
             }
         }

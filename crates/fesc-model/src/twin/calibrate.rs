@@ -1,9 +1,9 @@
 //! Calibration: the ranges of a model's tensors on sample documents.
 //!
 //! Scales and the ranges of the norms follow from it (`plan.rs`) with these margins: a magnitude may grow by
-//! [`RANGE_MARGIN`] and a variance may leave its span by [`VARIANCE_MARGIN`] on both sides before a document is refused.
-//! The file `calibration.json` lies beside the checkpoint. Scales are public in the protocol, so that a calibration tells
-//! a peer the order of magnitude of each tensor; take public sample documents.
+//! [`RANGE_MARGIN`] and a variance may leave its span by [`VARIANCE_MARGIN`] on both sides before a document
+//! is refused. The file `calibration.json` lies beside the checkpoint. Scales are public in the protocol, so
+//! that a calibration tells a peer the order of magnitude of each tensor; take public sample documents.
 
 use std::fs;
 use std::path::Path;
@@ -17,11 +17,12 @@ use crate::{Model, ModelError, Result, Shape, Tensor};
 
 /// A magnitude may be this many times the largest one seen.
 pub const RANGE_MARGIN: f64 = 2.0;
-/// A mean of squares may be this many times below the smallest or above the largest one seen. The gated norm's is heavy-tailed: a factor
-/// of 4 was passed by the first other document on a half-trained classifier. It costs four octaves on each side, so
-/// eight thresholds per token, and two bits of what is squared.
+/// A mean of squares may be this many times below the smallest or above the largest one seen. The gated
+/// norm's is heavy-tailed: a factor of 4 was passed by the first other document on a half-trained classifier.
+/// It costs four octaves on each side, so eight thresholds per token, and two bits of what is squared.
 pub const VARIANCE_MARGIN: f64 = 16.0;
-/// The same in the paper preset, where eight constant buckets must cover the range: a wider one costs accuracy.
+/// The same in the paper preset, where eight constant buckets must cover the range: a wider one costs
+/// accuracy.
 pub const PAPER_VARIANCE_MARGIN: f64 = 4.0;
 /// The file's name beside a checkpoint.
 pub const FILE: &str = "calibration.json";
@@ -108,7 +109,8 @@ impl Calibration {
         Ok(())
     }
 
-    /// Rounds to f32. JSON gives back an f64 to its last bit only; scales must not depend on whether a calibration was saved.
+    /// Rounds to f32. JSON gives back an f64 to its last bit only; scales must not depend on whether a
+    /// calibration was saved.
     fn tidy(&mut self) {
         let round = |v: &mut f64| *v = f64::from(*v as f32);
         for layer in &mut self.layers {

@@ -1,9 +1,10 @@
 //! Final norm, pooling, classifier (design 6.4).
 //!
-//! Every token's state is normed; the client's secret selection vector (`1/len` at 24 bits for the mean, one entry of 2^24
-//! for the last token) times the L x d_model matrix is one product, rounded to F. The head is exact: weights at 16 bits
-//! (the norm's weight folded in), logits at F + 16, never truncated. Arg-max compares the exact integers; a tie goes to the
-//! first class, as in the float model and `fesc_mpc::protocol::ArgMax`. Logits that are revealed are floored to 8 bits.
+//! Every token's state is normed; the client's secret selection vector (`1/len` at 24 bits for the mean, one
+//! entry of 2^24 for the last token) times the L x d_model matrix is one product, rounded to F. The head is
+//! exact: weights at 16 bits (the norm's weight folded in), logits at F + 16, never truncated. Arg-max
+//! compares the exact integers; a tie goes to the first class, as in the float model and
+//! `fesc_mpc::protocol::ArgMax`. Logits that are revealed are floored to 8 bits.
 
 use super::linear::{exact, view};
 use super::norm::Norm;
@@ -52,7 +53,8 @@ impl Head {
         Ok(Some(Self { norm, pooling: shape.pooling, weights: rows, bias, frac: preset.frac, pool }))
     }
 
-    /// Classifies from the residual stream; the first `tokens` rows are the document, what follows is padding.
+    /// Classifies from the residual stream; the first `tokens` rows are the document, what follows is
+    /// padding.
     pub(super) fn run(&self, run: &mut Run<'_>, stream: &[i64], width: usize, tokens: usize) -> Result<Outcome> {
         let rows = stream.len() / width;
         if tokens == 0 || tokens > rows {

@@ -1,8 +1,8 @@
 //! Linear layers: exact integer products, and the convolution folded into them (design 6.1).
 //!
-//! Fast: `y_k = bias_k + sum_d tap_kd (n W)_(t-d, k)`, all at the scale F + F_w + F_t, truncated once. Paper: the product and the
-//! convolution are CKKS kernels that give F bits each; their sums are not in the ring and have no limit of their own
-//! (their noise is not part of this twin).
+//! Fast: `y_k = bias_k + sum_d tap_kd (n W)_(t-d, k)`, all at the scale F + F_w + F_t, truncated once. Paper:
+//! the product and the convolution are CKKS kernels that give F bits each; their sums are not in the ring and
+//! have no limit of their own (their noise is not part of this twin).
 
 use fesc_ring::gemm::{Update, gemm_par};
 use fesc_ring::{Ring, View};
@@ -49,8 +49,8 @@ pub(super) fn add_product(sum: i64, a: i64, b: i64) -> i64 {
     if sum == i64::MIN || sum == i64::MAX { sum } else { narrow(i128::from(sum) + i128::from(a) * i128::from(b)) }
 }
 
-/// `a b` over the integers. 64 bits hold it where the largest entries say so; else it is computed wide and cut to the ends of i64, so that
-/// a sum far outside its range can not come back into it.
+/// `a b` over the integers. 64 bits hold it where the largest entries say so; else it is computed wide and
+/// cut to the ends of i64, so that a sum far outside its range can not come back into it.
 pub(super) fn exact(out: &mut [i64], a: View<'_>, b: View<'_>) -> Result<()> {
     if a.cols() as f64 * largest(a) * largest(b) >= 62f64.exp2() && a.cols() == b.rows() {
         for (i, row) in out.chunks_exact_mut(b.cols().max(1)).enumerate() {
@@ -71,7 +71,8 @@ impl Linear {
         Self { inputs, outputs, norm }
     }
 
-    /// `x W^T` for the weights that it was made from, exactly: 52 bits hold it where the inequality of Cauchy and Schwarz says so, else 64.
+    /// `x W^T` for the weights that it was made from, exactly: 52 bits hold it where the inequality of Cauchy
+    /// and Schwarz says so, else 64.
     pub(super) fn run(&self, run: &mut Run<'_>, weights: &[i64], x: &mut [i64]) -> Result<Vec<i64>> {
         run.disturb_inputs(x);
         let bound = self.norm * x.chunks_exact(self.inputs).map(norm).fold(0.0, f64::max);

@@ -28,7 +28,8 @@ pub struct Heads<'a> {
 
 /// The states after the last token: by head, `head_dim` rows of `state` values.
 ///
-/// Inputs are rounded to the preset's scales, which follow from the inputs' own ranges with the usual margins.
+/// Inputs are rounded to the preset's scales, which follow from the inputs' own ranges with the usual
+/// margins.
 pub fn states(heads: &Heads<'_>, preset: Preset, rounding: &mut Rounding) -> Result<Vec<Vec<f64>>> {
     let shape = heads.shape;
     let (count, tokens) = (shape.heads, heads.steps.rows());

@@ -1,9 +1,10 @@
 //! The fixed-point twin of Mamba-2: the model in integers modulo 2^l, as the two-party protocol computes it.
 //!
-//! This page is the specification of the fast plan's protocol. Scales are fractional bits, F = 16, l = 48; `round` is
-//! "subtract one, truncation" (floor or ceiling of the quotient, [`fesc_approx::trunc::round`]), with known sign where the table does not say
-//! otherwise; s.* are the layer's [`Scales`]. Scales and forms are the [`Outline`](crate::Outline)'s, which follows from [`Calibration`] and is public;
-//! weights are the server's ([`Twin::secrets`]). One block:
+//! This page is the specification of the fast plan's protocol. Scales are fractional bits, F = 16, l = 48;
+//! `round` is "subtract one, truncation" (floor or ceiling of the quotient, [`fesc_approx::trunc::round`]),
+//! with known sign where the table does not say otherwise; s.* are the layer's [`Scales`]. Scales and forms
+//! are the [`Outline`](crate::Outline)'s, which follows from [`Calibration`] and is public; weights are the
+//! server's ([`Twin::secrets`]). One block:
 //!
 //! | stage | computes | from, to | range |
 //! |---|---|---|---|
@@ -22,15 +23,16 @@
 //! | gated norm | by group, as above | s.gated, F | |
 //! | out_proj | n W, exact; added to u | F + s.out_weight, F | |
 //!
-//! then the final norm per token, pooling by a client-secret selection vector, the exact head, arg-max (`head.rs`).
-//! The paper preset is the same list at l = 44 and 19 bits everywhere, with the paper's forms (`norm.rs`, `activation.rs`) and the
-//! recurrence token by token (`recurrence.rs`).
+//! then the final norm per token, pooling by a client-secret selection vector, the exact head, arg-max
+//! (`head.rs`). The paper preset is the same list at l = 44 and 19 bits everywhere, with the paper's forms
+//! (`norm.rs`, `activation.rs`) and the recurrence token by token (`recurrence.rs`).
 //!
-//! How a private result differs from the twin ([`Rounding::nearest`]): every `round` gives the same integer or its neighbour, and
-//! RLWE adds noise of deviation 3.2 to the inputs of linear layers; inside a zone of chance a piecewise form may take either piece. No bound for
-//! a whole layer follows from single ulps without assumptions about the weights, so it is measured: `tests/spread.rs` states it in ulps by stage
-//! and by block, [`Rounding::noisy`] measures it for any model, and [`Twin::layer`] computes one block from a private input, so that a
-//! comparison does not carry the spread of one layer into the next.
+//! How a private result differs from the twin ([`Rounding::nearest`]): every `round` gives the same integer
+//! or its neighbour, and RLWE adds noise of deviation 3.2 to the inputs of linear layers; inside a zone of
+//! chance a piecewise form may take either piece. No bound for a whole layer follows from single ulps without
+//! assumptions about the weights, so it is measured: `tests/spread.rs` states it in ulps by stage and by
+//! block, [`Rounding::noisy`] measures it for any model, and [`Twin::layer`] computes one block from a
+//! private input, so that a comparison does not carry the spread of one layer into the next.
 //!
 //! Cost: the products of the float model, in 52 or 64 bit integers. Memory does not grow with layers.
 //!

@@ -1,17 +1,21 @@
 //! RMSNorm on integers (design 6.4, review H1 and H2).
 //!
-//! Fast, for a row (or one group of it) of `w` values `u` at the scale `s` of the layer, `2^e` the power of two nearest to `sqrt w`:
-//! 1. `q = sum u^2`: one opening, one inner product. `q` with `2s` bits is `v = q / 4^e` with `2s + 2e`: round to `v_frac`, add `eps w / 4^e`.
+//! Fast, for a row (or one group of it) of `w` values `u` at the scale `s` of the layer, `2^e` the power of
+//! two nearest to `sqrt w`:
+//! 1. `q = sum u^2`: one opening, one inner product. `q` with `2s` bits is `v = q / 4^e` with `2s + 2e`:
+//!    round to `v_frac`, add `eps w / 4^e`.
 //! 2. `r = rsqrt(v)` by [`Rsqrt`], range from calibration.
 //! 3. `n = u r`, rounded to F bits. The norm's weight, and `sqrt(w) / 2^e`, are in the next layer's weights.
 //!
-//! The gated norm scales its inputs, though its scale commutes with W_out (design 6.4): the inputs are opened for the sum of squares anyway,
-//! so that scaling 1,536 of them costs only their truncations, 0.4 KB per token, where 768 outputs would have to be opened for it, 9.6 KB per token.
-//! And the linear layer's noise then falls on values of size one, whatever the size of y (review H5).
+//! The gated norm scales its inputs, though its scale commutes with W_out (design 6.4): the inputs are opened
+//! for the sum of squares anyway, so that scaling 1,536 of them costs only their truncations, 0.4 KB per
+//! token, where 768 outputs would have to be opened for it, 9.6 KB per token. And the linear layer's noise
+//! then falls on values of size one, whatever the size of y (review H5).
 //!
-//! Paper: every square is rounded to F before the sum, since 44 bits do not hold the sum at 2F; `v = q / w` by a public constant at F
-//! bits; NeRMS with one step. **Finding**: with 44 bits NeRMS itself does not fit (`y (3 - w)` needs 2^43.6), so `v` is extended to 48
-//! bits (exact, one round), and `y` is rounded to F there.
+//! Paper: every square is rounded to F before the sum, since 44 bits do not hold the sum at 2F; `v = q / w`
+//! by a public constant at F bits; NeRMS with one step. **Finding**: with 44 bits NeRMS itself does not fit
+//! (`y (3 - w)` needs 2^43.6), so `v` is extended to 48 bits (exact, one round), and `y` is rounded to F
+//! there.
 
 use fesc_approx::paper::nerms::{NeRms, NeRmsFixed};
 use fesc_approx::rsqrt::Rsqrt;

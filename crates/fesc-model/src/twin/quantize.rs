@@ -1,11 +1,12 @@
 //! A block's weights as integers.
 //!
-//! The weight of the norm before the mixer and `sqrt(d) / 2^e` (see [`super::norm`]) are folded into W_in, those of the gated norm into
-//! W_out. Biases stand at the scale of the sum that they are added to. A has 18 bits and stays the server's.
+//! The weight of the norm before the mixer and `sqrt(d) / 2^e` (see [`super::norm`]) are folded into W_in,
+//! those of the gated norm into W_out. Biases stand at the scale of the sum that they are added to. A has 18
+//! bits and stays the server's.
 //!
-//! Both matrices are made from the floats whenever they are used and are not kept: a twin holds its weights once, as f32, and making
-//! them costs less than a hundredth of the product that they go into. [`Block::new`] makes them once, so that a weight that does not
-//! fit is found then.
+//! Both matrices are made from the floats whenever they are used and are not kept: a twin holds its weights
+//! once, as f32, and making them costs less than a hundredth of the product that they go into. [`Block::new`]
+//! makes them once, so that a weight that does not fit is found then.
 
 use super::activation::{Silu, Steps};
 use super::error::TwinError;

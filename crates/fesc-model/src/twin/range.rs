@@ -1,9 +1,10 @@
 //! Ranges: what every integer operation of the twin is held to.
 //!
-//! The twin computes on integers that have not wrapped and notes the extremes of every quantity against the range in which the protocol
-//! is right: `|y| < 2^(l-2) - 2^s` before a known-sign truncation by `s` bits, the input range of a nonlinear form, half
-//! the ring for what is only added. Inside these ranges the integer is the protocol's class modulo `2^l`; outside, the
-//! stage ends with an error. A note is two comparisons; the check is made once per stage.
+//! The twin computes on integers that have not wrapped and notes the extremes of every quantity against the
+//! range in which the protocol is right: `|y| < 2^(l-2) - 2^s` before a known-sign truncation by `s` bits,
+//! the input range of a nonlinear form, half the ring for what is only added. Inside these ranges the integer
+//! is the protocol's class modulo `2^l`; outside, the stage ends with an error. A note is two comparisons;
+//! the check is made once per stage.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -17,7 +18,8 @@ const ROWS: usize = 32;
 
 macro_rules! quantities {
     ($($name:ident, $text:literal, $remedy:ident;)*) => {
-        /// Everything that is held to a range, in the order of computation: an error names the first that left its range.
+        /// Everything that is held to a range, in the order of computation: an error names the first that
+        /// left its range.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Quantity { $(#[doc = $text] $name,)* }
@@ -30,7 +32,8 @@ macro_rules! quantities {
                 match self { $(Quantity::$name => $text,)* }
             }
 
-            /// Whether its size is fixed by a nonlinear form and not by the model: then it says nothing in a report.
+            /// Whether its size is fixed by a nonlinear form and not by the model: then it says nothing in a
+            /// report.
             pub(super) fn is_internal(self) -> bool {
                 use Quantity::*;
                 matches!(self, RootStart | RootTimes | RootSquare | RootStep | ExpSquare | Square | Horner)
@@ -119,7 +122,8 @@ impl Local {
         }
     }
 
-    /// `y` at `from` fractional bits brought to `to`: a known-sign truncation, or a shift to the left, which is local.
+    /// `y` at `from` fractional bits brought to `to`: a known-sign truncation, or a shift to the left, which
+    /// is local.
     #[inline]
     pub(super) fn round(&mut self, q: Quantity, y: i64, from: u32, to: u32) -> i64 {
         self.round_in(q, self.bits, y, from, to)

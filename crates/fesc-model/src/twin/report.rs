@@ -67,8 +67,8 @@ pub struct Report {
     pub float_class: usize,
     /// The twin's.
     pub twin_class: usize,
-    /// The quantities that came closest to the end of their range, closest first; what a nonlinear form fixes by itself is
-    /// not among them.
+    /// The quantities that came closest to the end of their range, closest first; what a nonlinear form fixes
+    /// by itself is not among them.
     pub closest: Vec<Margin>,
 }
 
@@ -83,7 +83,8 @@ fn name(tensor: Tensor) -> Option<&'static str> {
 }
 
 impl Twin {
-    /// Runs both on a document. Keeps the twin's tensors of all layers for the comparison, so that its memory grows with layers.
+    /// Runs both on a document. Keeps the twin's tensors of all layers for the comparison, so that its memory
+    /// grows with layers.
     pub fn report(&self, model: &Model, ids: &[u32]) -> Result<Report> {
         let mut seen: Vec<(Site, Vec<f32>)> = Vec::new();
         let mut keep = |shown: Shown<'_>| {

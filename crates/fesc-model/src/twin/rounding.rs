@@ -1,16 +1,17 @@
 //! Which of the two possible results a truncation gives.
 //!
-//! The protocol's truncation is a stochastic rounding: the floor or the ceiling of the true quotient, by the chance of
-//! the sharing ([`fesc_approx::trunc`]). The twin needs a rule:
+//! The protocol's truncation is a stochastic rounding: the floor or the ceiling of the true quotient, by the
+//! chance of the sharing ([`fesc_approx::trunc`]). The twin needs a rule:
 //!
-//! - [`Rounding::nearest`]: the nearer of the two, a tie upwards. It is always one of the two results the protocol may
-//!   give, it is the more probable one, and every private result lies within one ulp of it. Its error is at most half
-//!   an ulp and has no common sign, where "always the floor" would lose half an ulp each time. Comparisons get the same
-//!   rule, which puts every threshold in the middle of its zone of chance.
-//! - [`Rounding::jitter`]: the ceiling with exactly the probability that the protocol gives it. Many such runs show how
-//!   private results spread around the twin.
-//! - [`Rounding::noisy`]: the same, and the noise of the RLWE linear layer and of the encrypted embedding (design 6.1
-//!   and 6.6, review A and B).
+//! - [`Rounding::nearest`]: the nearer of the two, a tie upwards. It is always one of the two results the
+//!   protocol may give, it is the more probable one, and every private result lies within one ulp of it. Its
+//!   error is at most half an ulp and has no common sign, where "always the floor" would lose half an ulp
+//!   each time. Comparisons get the same rule, which puts every threshold in the middle of its zone of
+//!   chance.
+//! - [`Rounding::jitter`]: the ceiling with exactly the probability that the protocol gives it. Many such
+//!   runs show how private results spread around the twin.
+//! - [`Rounding::noisy`]: the same, and the noise of the RLWE linear layer and of the encrypted embedding
+//!   (design 6.1 and 6.6, review A and B).
 
 use std::fmt;
 
@@ -104,7 +105,8 @@ impl Chance {
         }
     }
 
-    /// Whether a truncate-reduce of `x` by `s` bits gives the larger of its two results ([`fesc_approx::trunc::trunc`]).
+    /// Whether a truncate-reduce of `x` by `s` bits gives the larger of its two results
+    /// ([`fesc_approx::trunc::trunc`]).
     #[inline]
     pub(super) fn reduce_high(&mut self, x: i64, s: u32) -> bool {
         if s == 0 {

@@ -30,8 +30,8 @@ pub struct Shown<'a> {
     pub frac: u32,
 }
 
-/// The fixed-point twin of a model. Holds the weights, shared with the model that it was made from, and makes matrices and rows of the table
-/// from them when they are used. As secret as the weights, so no `Debug`.
+/// The fixed-point twin of a model. Holds the weights, shared with the model that it was made from, and makes
+/// matrices and rows of the table from them when they are used. As secret as the weights, so no `Debug`.
 pub struct Twin {
     preset: Preset,
     pub(super) config: Config,
@@ -86,14 +86,16 @@ impl Twin {
         self.blocks.iter().map(|b| &b.scales)
     }
 
-    /// The residual stream after the last block: integers with [`Preset::frac`] bits, `d_model` per token. Shows the residual stream
-    /// that enters each block (and leaves the last), Delta, y and the gated y on the way.
+    /// The residual stream after the last block: integers with [`Preset::frac`] bits, `d_model` per token.
+    /// Shows the residual stream that enters each block (and leaves the last), Delta, y and the gated y on
+    /// the way.
     pub fn forward(&self, ids: &[u32], rounding: &mut Rounding, see: &mut dyn FnMut(Shown<'_>)) -> Result<Vec<i64>> {
         let mut run = self.start(rounding);
         self.stream(&mut run, ids, see)
     }
 
-    /// One block alone, on a residual stream that came from elsewhere: how a private run is compared layer by layer.
+    /// One block alone, on a residual stream that came from elsewhere: how a private run is compared layer by
+    /// layer.
     pub fn layer(&self, layer: usize, stream: &mut [i64], rounding: &mut Rounding) -> Result<()> {
         let width = self.config.d_model;
         let part = self.blocks.get(layer).zip(self.weights.layers.get(layer));

@@ -1,24 +1,29 @@
 //! The selective scan in block dual form (design 6.3, review E): the specification of the protocol's scan.
 //!
-//! Per chunk of 128 tokens and head, with `cs` the sums of z = A Delta inside the chunk (22 bits, local) and s.* the layer's [`Scales`]:
+//! Per chunk of 128 tokens and head, with `cs` the sums of z = A Delta inside the chunk (22 bits, local) and
+//! s.* the layer's [`Scales`]:
 //! 1. `S = C B^T`, s.bc + s.bc bits, rounded to s.score. Once per group.
-//! 2. Recursive halving on the aligned binary tree: at a node with midpoint m, `right_i = exp(cs_i - cs_(m-1))` for the tokens
-//!    from m on, `left_j = exp(cs_(m-1) - cs_j) Delta_j` for those before, rounded from s.exp + 22 to 22; `Lt_ij = right_i left_j`, rounded from
-//!    s.exp + 22 to 22. `Lt_ii = Delta_i`. Where the exponent is 0 by construction no exp is computed.
-//! 3. `M = S o Lt`, rounded from s.score + 22 to s.mixed; the server adds D to the diagonal at s.mixed. `Y = M X` at s.mixed + s.x.
-//! 4. `col_j = exp(cs_end - cs_j) Delta_j`, rounded to s.column; `V = col o X`, rounded to s.weighted; `B^T V`, rounded from
-//!    s.bc + s.weighted to s.state.
-//! 5. Over the chunks of a segment, per head: `H_k = sum_(j<k) exp(E_(k-1) - E_j) state_j`, one matrix product, rounded from s.exp + s.state to
-//!    s.state. E are the sums from the segment's begin.
-//! 6. `C H_k`, rounded from s.bc + s.state to s.mixed + s.x - s.exp; times `row_i = exp(cs_i)`, added to Y; one rounding to s.scanned.
+//! 2. Recursive halving on the aligned binary tree: at a node with midpoint m,
+//!    `right_i = exp(cs_i - cs_(m-1))` for the tokens from m on, `left_j = exp(cs_(m-1) - cs_j) Delta_j` for
+//!    those before, rounded from s.exp + 22 to 22; `Lt_ij = right_i left_j`, rounded from s.exp + 22 to 22.
+//!    `Lt_ii = Delta_i`. Where the exponent is 0 by construction no exp is computed.
+//! 3. `M = S o Lt`, rounded from s.score + 22 to s.mixed; the server adds D to the diagonal at s.mixed.
+//!    `Y = M X` at s.mixed + s.x.
+//! 4. `col_j = exp(cs_end - cs_j) Delta_j`, rounded to s.column; `V = col o X`, rounded to s.weighted;
+//!    `B^T V`, rounded from s.bc + s.weighted to s.state.
+//! 5. Over the chunks of a segment, per head: `H_k = sum_(j<k) exp(E_(k-1) - E_j) state_j`, one matrix
+//!    product, rounded from s.exp + s.state to s.state. E are the sums from the segment's begin.
+//! 6. `C H_k`, rounded from s.bc + s.state to s.mixed + s.x - s.exp; times `row_i = exp(cs_i)`, added to Y;
+//!    one rounding to s.scanned.
 //!
-//! A segment is 16 chunks, 2,048 tokens. The state after it, the H that a 17th chunk would begin with, enters the next segment as one more state
-//! before the first chunk's, with `E = 0`: then `H_0` is that state itself, and its decay until `H_k` is `exp(E_(k-1))`. So the matrices
-//! and the memory of a scan do not grow with the document, nor do the sums that exp must take; beyond 2,048 tokens the state is rounded once
-//! more per segment.
+//! A segment is 16 chunks, 2,048 tokens. The state after it, the H that a 17th chunk would begin with, enters
+//! the next segment as one more state before the first chunk's, with `E = 0`: then `H_0` is that state
+//! itself, and its decay until `H_k` is `exp(E_(k-1))`. So the matrices and the memory of a scan do not grow
+//! with the document, nor do the sums that exp must take; beyond 2,048 tokens the state is rounded once more
+//! per segment.
 //!
-//! The upper triangles are not needed and not computed. Errors: every `Lt` entry has two exp factors, every path over
-//! chunks three, and one more for each segment that it passes.
+//! The upper triangles are not needed and not computed. Errors: every `Lt` entry has two exp factors, every
+//! path over chunks three, and one more for each segment that it passes.
 
 use fesc_ring::View;
 use rayon::prelude::*;
@@ -69,7 +74,8 @@ pub(super) struct Dual {
     pub(super) skip: Vec<i64>,
 }
 
-/// What one chunk leaves: its own state (`state` rows of `inner`), exp(cs) by token and head, its whole sum by head.
+/// What one chunk leaves: its own state (`state` rows of `inner`), exp(cs) by token and head, its whole sum
+/// by head.
 #[derive(Default)]
 struct Left {
     state: Vec<i64>,
@@ -78,7 +84,8 @@ struct Left {
 }
 
 impl Dual {
-    /// y at s.scanned, and the state with which the document ends (`state` rows of `inner`; empty if it is not wanted).
+    /// y at s.scanned, and the state with which the document ends (`state` rows of `inner`; empty if it is
+    /// not wanted).
     pub(super) fn run(&self, run: &mut Run<'_>, p: &Packet<'_>) -> Result<(Vec<i64>, Vec<i64>)> {
         self.run_in(run, p, SEGMENT)
     }
@@ -262,7 +269,8 @@ impl Dual {
         Ok(state)
     }
 
-    /// Step 5: the state with which each chunk begins (empty for zero), and the one after the last if it is to be kept.
+    /// Step 5: the state with which each chunk begins (empty for zero), and the one after the last if it is
+    /// to be kept.
     fn across(
         &self,
         run: &mut Run<'_>,

@@ -10,7 +10,8 @@ use crate::float::Layer;
 use crate::outline::{Outline, scale};
 use crate::{ModelError, Result};
 
-/// One layer's secrets but for its two matrices ([`Twin::in_proj`], [`Twin::out_proj`]). No `Debug`: they are weights.
+/// One layer's secrets but for its two matrices ([`Twin::in_proj`], [`Twin::out_proj`]). No `Debug`: they are
+/// weights.
 #[derive(Clone, Copy)]
 pub struct LayerSecrets<'a> {
     /// `taps[d][c]`: the weight of the value `d` tokens in the past, s.conv_tap bits.
@@ -21,8 +22,8 @@ pub struct LayerSecrets<'a> {
     pub step_bias: &'a [i64],
     /// |A| by head, 18 bits.
     pub rates: &'a [i64],
-    /// By head, in units of softplus' comparison: where dt, reduced, is at or above it, A Delta is -16. Between one unit below the reduced
-    /// inputs of the form and two above.
+    /// By head, in units of softplus' comparison: where dt, reduced, is at or above it, A Delta is -16.
+    /// Between one unit below the reduced inputs of the form and two above.
     pub thresholds: &'a [i64],
     /// D by head, at s.mixed bits.
     pub skip: &'a [i64],
@@ -68,14 +69,16 @@ impl Twin {
         Ok((block, weights, Quantizer { layer, bits }))
     }
 
-    /// A layer's input projection: `proj_dim` rows of `d_model`, z (s.gate_weight bits), x, B, C (s.conv_weight), dt (s.step_weight), the
-    /// norm's weight folded in. It is made for the caller and not kept.
+    /// A layer's input projection: `proj_dim` rows of `d_model`, z (s.gate_weight bits), x, B, C
+    /// (s.conv_weight), dt (s.step_weight), the norm's weight folded in. It is made for the caller and not
+    /// kept.
     pub fn in_proj(&self, layer: usize) -> Result<Vec<i64>> {
         let (block, weights, q) = self.part(layer)?;
         block.in_rows(&q, self.config.shape(), weights)
     }
 
-    /// A layer's output projection: `d_model` rows of `inner`, s.out_weight bits, the gated norm's weight folded in. As [`Self::in_proj`].
+    /// A layer's output projection: `d_model` rows of `inner`, s.out_weight bits, the gated norm's weight
+    /// folded in. As [`Self::in_proj`].
     pub fn out_proj(&self, layer: usize) -> Result<Vec<i64>> {
         let (block, weights, q) = self.part(layer)?;
         block.out_rows(&q, weights)
@@ -87,7 +90,8 @@ impl Twin {
         Some(HeadSecrets { weights: &head.weights, bias: &head.bias })
     }
 
-    /// The scan of a layer alone, from x, B, C (s.x and s.bc bits), Delta and A Delta (22 bits): y at s.scanned.
+    /// The scan of a layer alone, from x, B, C (s.x and s.bc bits), Delta and A Delta (22 bits): y at
+    /// s.scanned.
     pub fn scan(
         &self,
         layer: usize,

@@ -1,7 +1,7 @@
 //! The ranges of one block's tensors on one document, measured on the float model.
 //!
-//! [`Model::forward_with`](crate::Model::forward_with) shows the tensors between stages; what lies inside a stage (the convolution before its
-//! SiLU, C B^T, the states of the block dual form) is computed again here.
+//! [`Model::forward_with`](crate::Model::forward_with) shows the tensors between stages; what lies inside a
+//! stage (the convolution before its SiLU, C B^T, the states of the block dual form) is computed again here.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,8 @@
-//! The paper's MoSiLU and MoSoft (section "Even-Residual SiLU and Softplus"), with the truncations it leaves out.
+//! The paper's MoSiLU and MoSoft (section "Even-Residual SiLU and Softplus"), with the truncations it leaves
+//! out.
 //!
-//! Both comparisons share one decomposition, `u = x^2` is opened once for all products of Horner's rule, and the two
-//! muxes run together.
+//! Both comparisons share one decomposition, `u = x^2` is opened once for all products of Horner's rule, and
+//! the two muxes run together.
 
 use fesc_approx::paper::even::EvenFixed;
 use fesc_ring::Ring;

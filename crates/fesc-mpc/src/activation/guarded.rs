@@ -1,10 +1,12 @@
 //! A piecewise form with one more threshold per element, which only P1 knows (review E).
 //!
-//! `(f(x), [x >= t])` for a public table `f` and P1's secret `t`, from one comparison of `K + 1` thresholds in which P1 is the
-//! sender: the sender subtracts thresholds from its own share, so none of them is ever sent ([`crate::protocol::Compare`]).
-//! Softplus uses it: the bit says that `A Delta` must be clamped, and `A` is the server's.
+//! `(f(x), [x >= t])` for a public table `f` and P1's secret `t`, from one comparison of `K + 1` thresholds
+//! in which P1 is the sender: the sender subtracts thresholds from its own share, so none of them is ever
+//! sent ([`crate::protocol::Compare`]). Softplus uses it: the bit says that `A Delta` must be clamped, and
+//! `A` is the server's.
 //!
-//! Cost: that of the form with `K + 1` thresholds, all leaves from P1. The comparison's width must cover `|x| + |t|`.
+//! Cost: that of the form with `K + 1` thresholds, all leaves from P1. The comparison's width must cover
+//! `|x| + |t|`.
 
 use fesc_approx::FixedPiecewise;
 use fesc_ring::Ring;
@@ -34,7 +36,8 @@ impl<'a> Guarded<'a> {
         self.form.declare_comparing(&self.form.comparison(count, 1, SENDER)?, count, ledger)
     }
 
-    /// `f(x)` and `[x >= t]`. P1 gives `t` for every element, in units of the table's comparison; what P0 gives is not used.
+    /// `f(x)` and `[x >= t]`. P1 gives `t` for every element, in units of the table's comparison; what P0
+    /// gives is not used.
     ///
     /// # Errors
     /// If P1 gives not one threshold per element, or the protocol fails.

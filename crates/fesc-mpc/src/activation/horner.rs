@@ -1,7 +1,8 @@
 //! Horner's rule with public coefficients on one shared variable, which is opened once for all products.
 //!
-//! `s = lead t`, then for every coefficient `c` but the lowest, from the top: `s = trunc(s + c) t`. The first product has a
-//! public factor and is local; the others are secret, and each factor is truncated before it is multiplied.
+//! `s = lead t`, then for every coefficient `c` but the lowest, from the top: `s = trunc(s + c) t`. The first
+//! product has a public factor and is local; the others are secret, and each factor is truncated before it is
+//! multiplied.
 
 use fesc_ring::Ring;
 
@@ -47,8 +48,8 @@ impl Horner<'_> {
         Ok(())
     }
 
-    /// The last sum, before its truncation and without the lowest coefficient, which the caller adds with what else
-    /// belongs to that sum.
+    /// The last sum, before its truncation and without the lowest coefficient, which the caller adds with
+    /// what else belongs to that sum.
     pub(super) fn run(&self, party: &mut Party, t: &Shared) -> Result<Shared, MpcError> {
         let mut sum = t.scale(self.lead);
         if self.products() == 0 {

@@ -1,7 +1,7 @@
 //! The paper's MMExp (section "Private Selective-Decay Exponential"): Horner's rule, one comparison, one mux.
 //!
-//! `z` is opened once for all products. It is here to reproduce the paper: its `p(0)` is below 1, so a product of many
-//! such decays forgets everything.
+//! `z` is opened once for all products. It is here to reproduce the paper: its `p(0)` is below 1, so a
+//! product of many such decays forgets everything.
 
 use fesc_approx::paper::mmexp::MinimaxExpFixed;
 use fesc_ring::Ring;

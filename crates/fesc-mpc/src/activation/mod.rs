@@ -6,7 +6,8 @@
 //! | [`ExpSquare`]: exp, exact at 0, never above 1 | [`MinimaxExp`]: MMExp |
 //! | [`Rsqrt`]: linear start, Newton | [`NeRms`]: constant start, Newton |
 //!
-//! A result is one of the few integers that the twin gives for the values of its carries, never anything else.
+//! A result is one of the few integers that the twin gives for the values of its carries, never anything
+//! else.
 
 mod even_residual;
 mod exp_square;

@@ -1,7 +1,7 @@
 //! Inverse square roots: a start chosen by bucket bits, then Newton's `y (3 - v y^2) / 2`.
 //!
-//! Ours ([`Rsqrt`]) starts from a line per bucket; the paper's NeRMS ([`NeRms`]) from a constant, with its square from the
-//! same bits. All products of all steps belong to one bundle: `v` is opened once.
+//! Ours ([`Rsqrt`]) starts from a line per bucket; the paper's NeRMS ([`NeRms`]) from a constant, with its
+//! square from the same bits. All products of all steps belong to one bundle: `v` is opened once.
 
 use fesc_approx::paper::nerms::NeRmsFixed;
 use fesc_approx::rsqrt::Rsqrt as Form;
@@ -24,7 +24,8 @@ impl Rsqrt {
         Self { form }
     }
 
-    /// Mask 0 is `v`; step `s` has `y`, `t`, `3 - w` at `1 + 3 s ..` and the products `v y`, `t y`, `y (3 - w)`.
+    /// Mask 0 is `v`; step `s` has `y`, `t`, `3 - w` at `1 + 3 s ..` and the products `v y`, `t y`,
+    /// `y (3 - w)`.
     fn bundle(&self, count: usize) -> Bundle {
         let steps = self.form.steps() as usize;
         let pairs: Vec<_> = (0..steps).map(|s| 1 + 3 * s).flat_map(|y| [(0, y), (y + 1, y), (y, y + 2)]).collect();
@@ -86,8 +87,8 @@ impl NeRms {
         Self { form }
     }
 
-    /// Mask 0 is `v`; step `i` has `s`, `y`, `3 - w` at `1 + 3 i ..`, the products `v s`, `y (3 - w)` and, but for the first
-    /// step, before them the square of `y` that gives `s`.
+    /// Mask 0 is `v`; step `i` has `s`, `y`, `3 - w` at `1 + 3 i ..`, the products `v s`, `y (3 - w)` and,
+    /// but for the first step, before them the square of `y` that gives `s`.
     fn bundle(&self, count: usize) -> Bundle {
         let mut pairs = Vec::new();
         for i in 0..self.form.steps() as usize {

@@ -1,12 +1,14 @@
 //! Threshold-shared piecewise polynomials (design 6.2): SiLU, softplus, exp.
 //!
-//! One comparison step for all `K` thresholds on the truncate-reduced input, one opened tensor for all pieces, one
-//! truncation. The masked input rides on the first message of the comparison, so an activation takes
-//! `4 + ceil(log2 D)` rounds (6 for SiLU). Pieces may be quadratic: that costs correlations, no online byte.
+//! One comparison step for all `K` thresholds on the truncate-reduced input, one opened tensor for all
+//! pieces, one truncation. The masked input rides on the first message of the comparison, so an activation
+//! takes `4 + ceil(log2 D)` rounds (6 for SiLU). Pieces may be quadratic: that costs correlations, no online
+//! byte.
 //!
-//! A table may have a small ring of its own (SiLU: 34 bits); [`Piecewise::into_ring`] then makes the last truncation lead into the ring
-//! of the stages at no more than the wider wrap's correlations. The sum's sign is known in the *table's* ring: `FixedPiecewise`
-//! refuses pieces that leave `|sum| < 2^(l-2) - 2^shift` there.
+//! A table may have a small ring of its own (SiLU: 34 bits); [`Piecewise::into_ring`] then makes the last
+//! truncation lead into the ring of the stages at no more than the wider wrap's correlations. The sum's sign
+//! is known in the *table's* ring: `FixedPiecewise` refuses pieces that leave `|sum| < 2^(l-2) - 2^shift`
+//! there.
 
 use std::borrow::Cow;
 

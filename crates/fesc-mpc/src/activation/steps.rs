@@ -5,7 +5,8 @@ use fesc_ring::Ring;
 use crate::protocol::{Compare, Convert, Sender};
 use crate::{Ledger, MpcError, Party, Shared};
 
-/// Truncation by `shift` bits to the floor or the ceiling: one unit is subtracted first (`fesc_approx::trunc::round`).
+/// Truncation by `shift` bits to the floor or the ceiling: one unit is subtracted first
+/// (`fesc_approx::trunc::round`).
 pub(super) fn round(party: &mut Party, x: &Shared, shift: u32) -> Result<Shared, MpcError> {
     if shift == 0 {
         return Ok(x.clone());
@@ -22,8 +23,8 @@ pub(super) fn declare_round(ring: Ring, shift: u32, count: usize, ledger: &mut L
     Ok(())
 }
 
-/// The two steps of a comparison inside an activation: truncate-reduce to the comparison ring (local), then `thresholds`
-/// public thresholds at once.
+/// The two steps of a comparison inside an activation: truncate-reduce to the comparison ring (local), then
+/// `thresholds` public thresholds at once.
 pub(super) fn comparison(
     ring: Ring,
     bits: u32,

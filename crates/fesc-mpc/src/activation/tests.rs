@@ -1,4 +1,5 @@
-//! Every activation against its twin: each result must be one that the twin gives for some carries; costs exact.
+//! Every activation against its twin: each result must be one that the twin gives for some carries; costs
+//! exact.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
@@ -75,7 +76,8 @@ fn silu_ours() {
     }
 }
 
-/// Into rings that are wider and narrower than the table's, with and without a truncation, to the ends of the range.
+/// Into rings that are wider and narrower than the table's, with and without a truncation, to the ends of the
+/// range.
 #[test]
 fn results_in_another_ring() {
     for table in [silu::preset().unwrap(), silu::preset_fine().unwrap()] {

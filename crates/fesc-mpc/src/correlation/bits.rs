@@ -60,8 +60,8 @@ impl BitTriples {
 
 /// A random bit `u` of P0, a random bit `v` of P1, and additive shares of `u v` modulo `2^s`.
 ///
-/// It turns the product of two private bits into one bit each way: the heart of known-sign truncation and of ring
-/// extension, where the wrap bit is `m0 + m1 - m0 m1`.
+/// It turns the product of two private bits into one bit each way: the heart of known-sign truncation and of
+/// ring extension, where the wrap bit is `m0 + m1 - m0 m1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BitProducts {
     /// The ring of the shares.
@@ -117,7 +117,8 @@ impl DaBits {
     }
 }
 
-// Bit products and daBits have the same fields: a party's bits, and additive shares of a function of both parties' bits.
+// Bit products and daBits have the same fields: a party's bits, and additive shares of a function of both
+// parties' bits.
 const BITS: usize = 0;
 const SHARES: usize = 1;
 

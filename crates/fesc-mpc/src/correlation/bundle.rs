@@ -1,8 +1,9 @@
 //! Bundles: a small graph of products over named masks (design, section 5).
 //!
-//! Each mask belongs to one tensor, which is opened once as `x - r` and then serves every product of the bundle:
-//! `[x y] = x^ y^ + x^ [r_y] + [r_x] y^ + [r_x r_y]` for any bilinear product. A product is an einsum: its operands and
-//! its result have named axes, in any order, and the sum goes over the axes that the result lacks. So
+//! Each mask belongs to one tensor, which is opened once as `x - r` and then serves every product of the
+//! bundle: `[x y] = x^ y^ + x^ [r_y] + [r_x] y^ + [r_x r_y]` for any bilinear product. A product is an
+//! einsum: its operands and its result have named axes, in any order, and the sum goes over the axes that the
+//! result lacks. So
 //!
 //! | product | left | right | result |
 //! |---|---|---|---|
@@ -35,8 +36,8 @@ pub(crate) const MAX_PRODUCTS: usize = 256;
 pub struct Tensor {
     /// The axes, at most 7.
     pub axes: Vec<u8>,
-    /// The last two axes have the same size `q`, and only the entries `(i, j)` with `j <= i` are stored, row by row:
-    /// `q (q + 1) / 2`. The others are 0.
+    /// The last two axes have the same size `q`, and only the entries `(i, j)` with `j <= i` are stored, row
+    /// by row: `q (q + 1) / 2`. The others are 0.
     pub lower: bool,
 }
 
@@ -51,7 +52,8 @@ impl Tensor {
         Self { axes: axes.to_vec(), lower: true }
     }
 
-    /// Entries stored, if the axes have these sizes. Saturates; [`Bundle`]s over the limits are refused elsewhere.
+    /// Entries stored, if the axes have these sizes. Saturates; [`Bundle`]s over the limits are refused
+    /// elsewhere.
     pub fn len(&self, sizes: &[usize]) -> usize {
         let outer = self.axes.len() - if self.lower { self.axes.len().min(2) } else { 0 };
         let size = |a: &u8| sizes.get(usize::from(*a)).copied().unwrap_or(0);
@@ -105,7 +107,8 @@ pub(super) const fn triangle(side: usize) -> usize {
     }
 }
 
-/// A product of two masks, given by their numbers in the bundle: the sum over the axes that `out` does not have.
+/// A product of two masks, given by their numbers in the bundle: the sum over the axes that `out` does not
+/// have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Product {
     /// Number of the left mask.
@@ -114,8 +117,9 @@ pub struct Product {
     pub right: usize,
     /// The result.
     pub out: Tensor,
-    /// Whether the correlation must be exact. If not, a provider may take a generator whose results are off by a few units of the last place;
-    /// that is for products that are truncated by many more bits before anything depends on them.
+    /// Whether the correlation must be exact. If not, a provider may take a generator whose results are off
+    /// by a few units of the last place; that is for products that are truncated by many more bits before
+    /// anything depends on them.
     pub exact: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The byte form of a [`Request`]: for the dealer's wire and for the headers of stored correlations.
 //!
-//! One kind byte, then little-endian `u64` numbers; at most [`MAX_BYTES`]. Decoding validates: what comes out of
-//! [`Request::decode`] has a possible shape and a bounded size.
+//! One kind byte, then little-endian `u64` numbers; at most [`MAX_BYTES`]. Decoding validates: what comes out
+//! of [`Request::decode`] has a possible shape and a bounded size.
 
 use fesc_ring::Ring;
 
@@ -129,8 +129,8 @@ fn tensor([flags, axes @ ..]: [u8; 8]) -> Result<Tensor, MpcError> {
     Ok(Tensor { axes: used.to_vec(), lower: flags & LOWER != 0 })
 }
 
-/// A tensor as one number: the count of its axes with [`LOWER`], then the axes, one byte each. A tensor of more axes than fit
-/// is cut; no validated bundle has one.
+/// A tensor as one number: the count of its axes with [`LOWER`], then the axes, one byte each. A tensor of
+/// more axes than fit is cut; no validated bundle has one.
 fn tensor_number(tensor: &Tensor) -> usize {
     number(tensor, 0)
 }
@@ -201,7 +201,8 @@ mod tests {
         };
         for bundle in [
             Bundle::matmul(ring, 1 << 40, 1 << 20, 2, 2),
-            // Each field within its limit, the half far beyond; a zero beside impossible factors; too much work.
+            // Each field within its limit, the half far beyond; a zero beside impossible factors; too much
+            // work.
             square(1 << 15, 1, 256),
             square(usize::MAX, 0, 1),
             Bundle::matmul(ring, 1, 1 << 13, 1 << 13, 1 << 13),

@@ -7,13 +7,13 @@
 //! | right | no | yes | yes |
 //! | sum | yes | yes | no |
 //!
-//! So every product is `out[b, l, r] = sum over s of left[b, l, s] right[b, r, s]`: `batch` matrix products. An axis of one
-//! operand alone must be in the result, unless its size is 1: to sum a share over it is local.
+//! So every product is `out[b, l, r] = sum over s of left[b, l, s] right[b, r, s]`: `batch` matrix products.
+//! An axis of one operand alone must be in the result, unless its size is 1: to sum a share over it is local.
 //!
-//! The two axes of a lower operand are either taken as one axis of `q (q + 1) / 2` places (both operands have the same
-//! triangle, or the other operand has neither axis; the result has the triangle or neither axis), or they are a row and a column
-//! (the other operand has one of them, which is summed, and the result has the other). The result may be lower only in
-//! the first case. Everything else is refused.
+//! The two axes of a lower operand are either taken as one axis of `q (q + 1) / 2` places (both operands have
+//! the same triangle, or the other operand has neither axis; the result has the triangle or neither axis), or
+//! they are a row and a column (the other operand has one of them, which is summed, and the result has the
+//! other). The result may be lower only in the first case. Everything else is refused.
 
 use super::bundle::{Bundle, Product, Tensor, triangle};
 use super::{MAX_WORK, check_product};
@@ -98,7 +98,8 @@ impl Index {
         })
     }
 
-    /// If the free index is the triangle's row and the sum index runs along it: where row `f` of batch index `b` begins, and its length.
+    /// If the free index is the triangle's row and the sum index runs along it: where row `f` of batch index
+    /// `b` begins, and its length.
     pub(crate) fn row(&self, b: usize, f: usize) -> Option<(usize, usize)> {
         match &self.triangle {
             Some((rows, columns, true)) if columns.len() == self.side => {
@@ -118,7 +119,8 @@ impl Form {
     /// Sorts the axes of a product.
     ///
     /// # Errors
-    /// [`MpcError::Request`] for operands that do not fit (the module says what does) and for more than 2^38 steps.
+    /// [`MpcError::Request`] for operands that do not fit (the module says what does) and for more than 2^38
+    /// steps.
     pub fn new(bundle: &Bundle, product: &Product) -> Result<Self, MpcError> {
         let mask = |i: usize| bundle.masks.get(i).ok_or(MpcError::Request("a product of a mask that does not exist"));
         let tensors = [mask(product.left)?, mask(product.right)?, &product.out];

@@ -211,7 +211,8 @@ pub(crate) fn packed_len(layout: &[FieldSpec], keep: impl Fn(&FieldSpec) -> bool
 }
 
 impl Request {
-    /// Refuses impossible shapes and sizes over [`MAX_ELEMENTS`]. Called before anything is reserved for the request.
+    /// Refuses impossible shapes and sizes over [`MAX_ELEMENTS`]. Called before anything is reserved for the
+    /// request.
     pub fn validate(&self) -> Result<(), MpcError> {
         match self {
             Request::Bundle(b) => b.validate(),

@@ -1,7 +1,7 @@
 //! Secure arg-max of rows, by a tournament: each match is one comparison and one mux of (value, index).
 //!
-//! Exact: values are compared over the whole ring, so `|a - b| < 2^(l-1)` must hold for any two of a row. At a tie
-//! the first of them wins. Rounds grow with `log2 columns`, not with rows.
+//! Exact: values are compared over the whole ring, so `|a - b| < 2^(l-1)` must hold for any two of a row. At
+//! a tie the first of them wins. Rounds grow with `log2 columns`, not with rows.
 
 use fesc_ring::Ring;
 

@@ -1,8 +1,9 @@
-//! Products of shared tensors by a [`Bundle`]: every tensor is opened once under its own mask, then every product of
-//! the bundle is local.
+//! Products of shared tensors by a [`Bundle`]: every tensor is opened once under its own mask, then every
+//! product of the bundle is local.
 //!
-//! `[x y] = x^ y^ + x^ [r_y] + [r_x] y^ + [r_x r_y]`, computed as `x^ ([r_y] + y^ at P0) + [r_x] y^ + [r_x r_y]`.
-//! The peer sees `x - r` with `r` uniform and used for this tensor alone. Products double the scale: truncate after.
+//! `[x y] = x^ y^ + x^ [r_y] + [r_x] y^ + [r_x r_y]`, computed as
+//! `x^ ([r_y] + y^ at P0) + [r_x] y^ + [r_x r_y]`. The peer sees `x - r` with `r` uniform and used for this
+//! tensor alone. Products double the scale: truncate after.
 
 use zeroize::Zeroizing;
 
@@ -93,8 +94,8 @@ impl Opened {
         Ok(())
     }
 
-    /// The share of product `index`; both operands must be open, and each product is given out once. A tensor that no
-    /// other product waits for is given back to the system.
+    /// The share of product `index`; both operands must be open, and each product is given out once. A tensor
+    /// that no other product waits for is given back to the system.
     pub fn product(&mut self, index: usize) -> Result<Shared, MpcError> {
         let (ring, masks) = (self.bundle.ring, self.bundle.masks.len());
         let missing = MpcError::Shape { what: "product of a bundle (open and unused)", expected: 1, got: 0 };

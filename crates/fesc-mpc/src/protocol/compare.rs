@@ -1,15 +1,15 @@
 //! Many-threshold comparison on one digit decomposition (design 6.2, review D).
 //!
-//! `b_k = [x >= tau_k]` for signed `x` in `Z_2^n`. The sender subtracts `tau_k` from its share, so thresholds may be its
-//! secret. With low parts `a_k` (sender) and `c` (receiver) of `n - 1` bits, the sign of `x - tau_k` is
-//! `msb_s xor msb_r xor [c > 2^(n-1) - 1 - a_k]`; the last bit is a comparison of private numbers, by leaves of three
-//! bits ([`super::leaf`]) and a tree of ANDs ([`super::and_tree`]).
+//! `b_k = [x >= tau_k]` for signed `x` in `Z_2^n`. The sender subtracts `tau_k` from its share, so thresholds
+//! may be its secret. With low parts `a_k` (sender) and `c` (receiver) of `n - 1` bits, the sign of
+//! `x - tau_k` is `msb_s xor msb_r xor [c > 2^(n-1) - 1 - a_k]`; the last bit is a comparison of private
+//! numbers, by leaves of three bits ([`super::leaf`]) and a tree of ANDs ([`super::and_tree`]).
 //!
-//! Right when `x - tau_k` does not leave `-2^(n-1) .. 2^(n-1)`: the width must cover `|x| + max |tau|`. Outside, the
-//! result is silently wrong, which is why the plan states ranges and the twin checks them.
+//! Right when `x - tau_k` does not leave `-2^(n-1) .. 2^(n-1)`: the width must cover `|x| + max |tau|`.
+//! Outside, the result is silently wrong, which is why the plan states ranges and the twin checks them.
 //!
-//! With public thresholds the elements are split: each party is the sender for half of them, so that both directions
-//! of the link and both processors carry the same load. Elements are padded to whole words of 64.
+//! With public thresholds the elements are split: each party is the sender for half of them, so that both
+//! directions of the link and both processors carry the same load. Elements are padded to whole words of 64.
 
 use fesc_ring::Ring;
 use zeroize::Zeroizing;

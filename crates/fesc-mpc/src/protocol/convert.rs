@@ -1,18 +1,20 @@
 //! Truncation and change of ring (design 4, review C), in one protocol.
 //!
-//! [`Convert`] maps a share of `x` in `Z_2^l` to a share of `x / 2^s` in `Z_2^t`, with `y = (x0 >> s) + (x1 >> s) - w
-//! 2^(l-s)`, where `w` is the wrap of the two shares, needed only modulo `2^(t - l + s)`:
+//! [`Convert`] maps a share of `x` in `Z_2^l` to a share of `x / 2^s` in `Z_2^t`, with
+//! `y = (x0 >> s) + (x1 >> s) - w 2^(l-s)`, where `w` is the wrap of the two shares, needed only modulo
+//! `2^(t - l + s)`:
 //!
 //! - `t <= l - s`: no wrap needed. *Truncate-reduce*: local, free, right for every `x`.
-//! - otherwise the sign must be known: P0 adds `2^(l-2)`, so `w = m0 + m1 - m0 m1` of the shares' top bits. One bit
-//!   each way and one round. Right for `-2^(l-2) - 2^s <= x < 2^(l-2) - 2^s`.
-//!   `t = l` is *known-sign truncation*, `s = 0` is *ring extension*.
+//! - otherwise the sign must be known: P0 adds `2^(l-2)`, so `w = m0 + m1 - m0 m1` of the shares' top bits.
+//!   One bit each way and one round. Right for `-2^(l-2) - 2^s <= x < 2^(l-2) - 2^s`. `t = l` is *known-sign
+//!   truncation*, `s = 0` is *ring extension*.
 //!
-//! For `s > 0` one ulp (`2^s`) is added first: the result is `floor((x + 1) / 2^s)` or `floor(x / 2^s) + 1`, unbiased
-//! up to one unit of the *input* (the twin is `fesc_approx::trunc`). At `s = 0` the result is exact.
+//! For `s > 0` one ulp (`2^s`) is added first: the result is `floor((x + 1) / 2^s)` or `floor(x / 2^s) + 1`,
+//! unbiased up to one unit of the *input* (the twin is `fesc_approx::trunc`). At `s = 0` the result is exact.
 //!
-//! Which of the two results comes out depends on the shares, so a truncation may never be the last step before an output is
-//! opened to a party that can repeat the computation: averages would show the bits that were cut (review A).
+//! Which of the two results comes out depends on the shares, so a truncation may never be the last step
+//! before an output is opened to a party that can repeat the computation: averages would show the bits that
+//! were cut (review A).
 
 use fesc_ring::Ring;
 
@@ -90,8 +92,9 @@ impl Convert {
 
 /// Shares of `w = m0 + m1 - m0 m1` modulo the request's ring, `m_i` the top bit of this party's share.
 ///
-/// With `d_i = m_i xor (own random bit)` open, `m0 m1 = d0 d1 + d0 (1-2 d1) v + d1 (1-2 d0) u + (1-2 d0)(1-2 d1) u v`;
-/// the first and third terms together are `d1 m0`, which P0 knows.
+/// With `d_i = m_i xor (own random bit)` open,
+/// `m0 m1 = d0 d1 + d0 (1-2 d1) v + d1 (1-2 d0) u + (1-2 d0)(1-2 d1) u v`; the first and third terms together
+/// are `d1 m0`, which P0 knows.
 fn wrap_bits(party: &mut Party, request: &BitProducts, from: Ring, lifted: &[u64]) -> Result<Vec<u64>, MpcError> {
     let material = party.take(Request::BitProducts(request.clone()))?;
     let top = from.bits() - 1;

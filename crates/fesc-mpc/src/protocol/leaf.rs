@@ -1,11 +1,12 @@
-//! The leaves of a comparison: per digit of three bits, one 1-of-8 transfer of XOR shares of `(gt_k, eq_k)` for all
-//! thresholds `k` at once.
+//! The leaves of a comparison: per digit of three bits, one 1-of-8 transfer of XOR shares of `(gt_k, eq_k)`
+//! for all thresholds `k` at once.
 //!
-//! The receiver's digit `c` is its own, independent of `k`; the sender compares it with its digits `y_k`. A transfer's
-//! message has one byte ("plane") per bit: bit `v` of a `gt` plane is `[v > y_k]`, of an `eq` plane `[v = y_k]`, each
-//! XORed with the pad of `v`. The sender takes as its own share whatever makes bit 0 of the plane zero, so that bit is
-//! not sent: 7 bits per plane travel, and no fresh randomness is drawn. The pad of `v` is unknown to the receiver for
-//! every `v` but its own, so it sees uniform bits; the sender sees digits under a uniform mask.
+//! The receiver's digit `c` is its own, independent of `k`; the sender compares it with its digits `y_k`. A
+//! transfer's message has one byte ("plane") per bit: bit `v` of a `gt` plane is `[v > y_k]`, of an `eq`
+//! plane `[v = y_k]`, each XORed with the pad of `v`. The sender takes as its own share whatever makes bit 0
+//! of the plane zero, so that bit is not sent: 7 bits per plane travel, and no fresh randomness is drawn. The
+//! pad of `v` is unknown to the receiver for every `v` but its own, so it sees uniform bits; the sender sees
+//! digits under a uniform mask.
 //!
 //! No branch or table index depends on a secret.
 
@@ -45,8 +46,8 @@ impl Node {
 
 /// Sender's side of one digit: turns pads into messages (in place, one byte per plane) and sets its shares.
 ///
-/// `ys` has the sender's values, `K` per element; `shift` selects the digit; `corrections` are the receiver's masked
-/// digits; `planes` holds the pads and becomes the message.
+/// `ys` has the sender's values, `K` per element; `shift` selects the digit; `corrections` are the receiver's
+/// masked digits; `planes` holds the pads and becomes the message.
 pub(super) fn send_digit(k: usize, ys: &[u64], shift: u32, corrections: &[u64], planes: &mut [u8], node: &mut Node) {
     let per = node.planes(k);
     planes
@@ -72,7 +73,8 @@ pub(super) fn send_digit(k: usize, ys: &[u64], shift: u32, corrections: &[u64], 
         });
 }
 
-/// Adds the truth table to a plane of pads, flips it so that bit 0 is zero, and returns the flip: the sender's share.
+/// Adds the truth table to a plane of pads, flips it so that bit 0 is zero, and returns the flip: the
+/// sender's share.
 fn fix_plane(plane: &mut u8, table: u8) -> u64 {
     let masked = *plane ^ table;
     let share = masked & 1;

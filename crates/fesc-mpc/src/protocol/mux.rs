@@ -1,8 +1,8 @@
 //! Selection: shared bits times shared values, on one opened tensor.
 //!
-//! With `x^ = x - r` and `c = b xor rho` open (see [`crate::correlation::Select`]), everything is linear. [`combine`]
-//! evaluates `base(x) + sum_k b_k steps_k(x)` for polynomials of degree at most 2; a mux is the case of one bit and
-//! the step `x`.
+//! With `x^ = x - r` and `c = b xor rho` open (see [`crate::correlation::Select`]), everything is linear.
+//! [`combine`] evaluates `base(x) + sum_k b_k steps_k(x)` for polynomials of degree at most 2; a mux is the
+//! case of one bit and the step `x`.
 
 use fesc_ring::Ring;
 use rayon::prelude::*;

@@ -1,4 +1,5 @@
-//! Every primitive against its plaintext twin, for all shapes and corners, with declared equal to counted cost.
+//! Every primitive against its plaintext twin, for all shapes and corners, with declared equal to counted
+//! cost.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use fesc_ring::{Prg, Ring};

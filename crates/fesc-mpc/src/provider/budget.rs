@@ -1,8 +1,10 @@
-//! How much memory dealing may take: a stranger names what is to be made, and a request of a few bytes makes gigabytes.
+//! How much memory dealing may take: a stranger names what is to be made, and a request of a few bytes makes
+//! gigabytes.
 //!
-//! Counted are both halves of a request as they lie in memory, 8 bytes an element, before anything of them is allocated; when
-//! they are sent, the replies alone, until both parties ask again: so long they may wait in a queue. What completing takes besides
-//! (the masks in the clear, one product) is not counted; it is less than the halves.
+//! Counted are both halves of a request as they lie in memory, 8 bytes an element, before anything of them is
+//! allocated; when they are sent, the replies alone, until both parties ask again: so long they may wait in a
+//! queue. What completing takes besides (the masks in the clear, one product) is not counted; it is less than
+//! the halves.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

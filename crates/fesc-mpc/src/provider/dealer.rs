@@ -1,8 +1,9 @@
 //! A third process that hands out correlations (what most papers assume).
 //!
-//! Each party asks with the request's byte form; the dealer compares the two, draws one seed per party, computes the
-//! determined fields and sends each party its seed and its determined fields. P0's half of an additive correlation is
-//! all seed. The dealer sees shapes, never inputs; a dealer that colludes with one party breaks the other's privacy.
+//! Each party asks with the request's byte form; the dealer compares the two, draws one seed per party,
+//! computes the determined fields and sends each party its seed and its determined fields. P0's half of an
+//! additive correlation is all seed. The dealer sees shapes, never inputs; a dealer that colludes with one
+//! party breaks the other's privacy.
 
 use fesc_net::{Channel, Tag};
 use fesc_ring::Prg;
@@ -61,12 +62,13 @@ pub fn dealer_cost(request: &Request, role: Role) -> (u64, u64) {
     (up as u64, down as u64)
 }
 
-/// Serves correlations until either party closes its channel, within what `budget` allows. Returns the number of correlations
-/// dealt.
+/// Serves correlations until either party closes its channel, within what `budget` allows. Returns the number
+/// of correlations dealt.
 pub fn serve(p0: Channel, p1: Channel, prg: &mut Prg, budget: &Budget) -> Result<u64, MpcError> {
     let mut dealt = 0;
     let mut before = None;
-    // Declared after the room, so that they go first: a channel that is dropped still holds what it could not send.
+    // Declared after the room, so that they go first: a channel that is dropped still holds what it could not
+    // send.
     let (mut p0, mut p1) = (p0, p1);
     loop {
         let first = match read_request(&mut p0) {

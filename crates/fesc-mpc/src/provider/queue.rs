@@ -1,7 +1,7 @@
 //! Correlations made ahead and kept in memory, for one session of one process.
 //!
-//! [`Queue::prepare`] asks any source for a whole demand before the inputs are known; online, the queue hands the halves
-//! out in the same order. Each is moved out, so it cannot be obtained again.
+//! [`Queue::prepare`] asks any source for a whole demand before the inputs are known; online, the queue hands
+//! the halves out in the same order. Each is moved out, so it cannot be obtained again.
 
 use std::collections::VecDeque;
 

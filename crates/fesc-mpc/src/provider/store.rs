@@ -1,13 +1,13 @@
 //! Correlations made ahead, kept on disk, used once.
 //!
-//! A store is a directory for one session and one party: a `session` file and one file per correlation. A correlation
-//! is obtained by reading its file, *deleting it and syncing the directory*, and only then handing it out: whatever
-//! happens later, no byte that depends on it can have left before it was gone, so a crash can only burn it. A lock keeps
-//! a second process out. Files have mode 0600 and end with a checksum.
+//! A store is a directory for one session and one party: a `session` file and one file per correlation. A
+//! correlation is obtained by reading its file, *deleting it and syncing the directory*, and only then
+//! handing it out: whatever happens later, no byte that depends on it can have left before it was gone, so a
+//! crash can only burn it. A lock keeps a second process out. Files have mode 0600 and end with a checksum.
 //!
-//! Not guaranteed: that a deleted file cannot be read back from the medium (use an encrypted or volatile disk); single use
-//! when the directory is copied or restored from a snapshot. Restoring one side is caught up to the peer's position, when
-//! the two stores agree; restoring both sides is reuse, and breaks privacy.
+//! Not guaranteed: that a deleted file cannot be read back from the medium (use an encrypted or volatile
+//! disk); single use when the directory is copied or restored from a snapshot. Restoring one side is caught
+//! up to the peer's position, when the two stores agree; restoring both sides is reuse, and breaks privacy.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
@@ -115,7 +115,8 @@ impl Store {
         Ok(())
     }
 
-    /// Makes everything appended so far durable. What was appended and not synced is dropped by [`Self::open`].
+    /// Makes everything appended so far durable. What was appended and not synced is dropped by
+    /// [`Self::open`].
     pub fn sync(&self) -> Result<(), MpcError> {
         let (fresh, path) = (self.dir.join("end.new"), self.dir.join(END));
         let io = |source| MpcError::Io { path: path.display().to_string(), source };
@@ -144,7 +145,8 @@ impl Store {
         }
         let number = self.next;
         let path = self.path(number);
-        // The limit of any half, not of this one: a half made for another request is to be named as such, and burnt.
+        // The limit of any half, not of this one: a half made for another request is to be named as such, and
+        // burnt.
         let bytes = Zeroizing::new(read_bounded(&path, 84 + MAX_ENCODED_BYTES + MAX_HALF_BYTES)?);
         self.burn()?;
         match parse_half(&bytes, &self.session, number, request, self.role) {
@@ -163,8 +165,8 @@ impl Store {
     }
 }
 
-/// Reads a stored half: `None` if the file is damaged or not number `number` of this session, an error if it was made for
-/// another request.
+/// Reads a stored half: `None` if the file is damaged or not number `number` of this session, an error if it
+/// was made for another request.
 pub(crate) fn parse_half(
     bytes: &[u8],
     session: &SessionId,
@@ -198,9 +200,9 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Agrees with the peer's store before anything is used: same session, and both go to the later of the two
-    /// positions (a crash may have burnt more on one side). One exchange of 48 bytes. The channel must already be that of the
-    /// right peer (TLS and hello): a stranger could make this side burn its store.
+    /// Agrees with the peer's store before anything is used: same session, and both go to the later of the
+    /// two positions (a crash may have burnt more on one side). One exchange of 48 bytes. The channel must
+    /// already be that of the right peer (TLS and hello): a stranger could make this side burn its store.
     pub fn start(store: Store, channel: &mut Channel) -> Result<Self, MpcError> {
         let mut prepared = Self { store };
         let mut hello = prepared.store.session.to_vec();

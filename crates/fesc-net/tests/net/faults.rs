@@ -1,7 +1,8 @@
 //! Every fault, at every message, in both directions, on a protocol of six messages.
 //!
-//! Demanded: both parties end within the limits, nobody panics, a party that ends well has the right data, and the party
-//! that received the fault names the message. At least one party fails, unless the fault came too late to matter.
+//! Demanded: both parties end within the limits, nobody panics, a party that ends well has the right data,
+//! and the party that received the fault names the message. At least one party fails, unless the fault came
+//! too late to matter.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -77,7 +78,8 @@ fn harmless(fault: Fault, at: usize, direction: Direction) -> bool {
     match fault {
         Fault::None => true,
         Fault::Repeat => at == last,
-        // The low bit of a depth may change it within its causal range, and the payload is still the right one.
+        // The low bit of a depth may change it within its causal range, and the payload is still the right
+        // one.
         Fault::FlipHeaderBit(64) => at > 0,
         _ => false,
     }

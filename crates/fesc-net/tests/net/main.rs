@@ -1,4 +1,5 @@
-//! The channel over real sockets: behaviour, faults, security, shaping, and the fuzz corpora on the stable toolchain.
+//! The channel over real sockets: behaviour, faults, security, shaping, and the fuzz corpora on the stable
+//! toolchain.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod clients;

@@ -13,8 +13,8 @@ fn mirrored(p: Phase) -> OtCost {
     OtCost { sender_to_receiver: p.received_bytes, receiver_to_sender: p.sent_bytes, rounds: p.rounds }
 }
 
-/// A ping and its answer, so that the first message of the next step answers the peer's last one, as in lock-step. The
-/// party that will speak first is the one that gets the answer.
+/// A ping and its answer, so that the first message of the next step answers the peer's last one, as in
+/// lock-step. The party that will speak first is the one that gets the answer.
 fn level(ch: &mut Channel, speaks_first: bool) -> Phase {
     if speaks_first {
         ch.send(Tag(1), Vec::new()).unwrap();

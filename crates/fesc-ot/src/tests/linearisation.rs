@@ -8,7 +8,8 @@ use super::support::prg;
 type Form = u128;
 const CONSTANT: u32 = 127;
 
-/// Regular LPN with the product's code: the noise as linear forms of the secret, block after block, and the secret.
+/// Regular LPN with the product's code: the noise as linear forms of the secret, block after block, and the
+/// secret.
 fn instance(k: usize, t: usize, block: usize) -> (Vec<Form>, u128) {
     let mut g = prg(40);
     let secret = g.next_u128() & ((1 << k) - 1);
@@ -93,8 +94,8 @@ impl System {
     }
 }
 
-/// All degree-two consequences that the estimate counts: products within blocks, and the parity equations with every
-/// unknown.
+/// All degree-two consequences that the estimate counts: products within blocks, and the parity equations
+/// with every unknown.
 fn linearise(k: usize, t: usize, block: usize) -> (System, u128) {
     let (noise, secret) = instance(k, t, block);
     let mut system = System::new(k);
@@ -112,8 +113,8 @@ fn linearise(k: usize, t: usize, block: usize) -> (System, u128) {
 /// `t C(B - 1, 2)` equations exceed `C(k - t, 2)` monomials: the secret falls out, as it would for the old
 /// b11 of emp-ot.
 ///
-/// Rows have even weight, so a secret and its complement give the same samples: one unknown is free, its value does not
-/// matter, and the attacker sets it.
+/// Rows have even weight, so a secret and its complement give the same samples: one unknown is free, its
+/// value does not matter, and the attacker sets it.
 #[test]
 fn many_samples_per_unknown_give_the_secret() {
     let (k, t, block) = (60, 12, 32);
@@ -126,8 +127,8 @@ fn many_samples_per_unknown_give_the_secret() {
     assert_eq!(system.solve(), Some(secret));
 }
 
-/// With fewer samples per unknown exactly as many monomials stay open as the estimate's series says: the 10-local code
-/// behaves like a generic one.
+/// With fewer samples per unknown exactly as many monomials stay open as the estimate's series says: the
+/// 10-local code behaves like a generic one.
 #[test]
 fn few_samples_leave_what_the_series_predicts() {
     for (k, t, block) in [(120usize, 12usize, 16usize), (100, 5, 32), (90, 20, 8)] {

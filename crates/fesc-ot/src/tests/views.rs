@@ -18,7 +18,8 @@ fn deviation(agreements: u64, total: u64) -> f64 {
 
 const LIMIT: f64 = 5.5;
 
-/// Real parameters: the choices are balanced, without lag-one correlation, and no bit of `q` tells anything about them.
+/// Real parameters: the choices are balanced, without lag-one correlation, and no bit of `q` tells anything
+/// about them.
 #[test]
 fn choices_are_balanced_and_independent_of_q() {
     let m = 1 << 17;
@@ -42,8 +43,8 @@ fn choices_are_balanced_and_independent_of_q() {
     }
 }
 
-/// The points of base OT are `b G + c A` with a fresh `b` each: their bits are balanced for any choices. Control: with one `b` for two choices the difference of the points
-/// is `A`, and the choices are read.
+/// The points of base OT are `b G + c A` with a fresh `b` each: their bits are balanced for any choices.
+/// Control: with one `b` for two choices the difference of the points is `A`, and the choices are read.
 #[test]
 fn base_points_hide_the_choices() {
     let big_a = RISTRETTO_BASEPOINT_TABLE * &Scalar::from(77u64);
@@ -77,7 +78,8 @@ fn base_points_hide_the_choices() {
 #[test]
 fn iknp_message_hides_the_choices() {
     let batch = 1 << 13;
-    // The worst correlation with the choices over all columns, for a sender that knows key `own[j]` of column `j`.
+    // The worst correlation with the choices over all columns, for a sender that knows key `own[j]` of column
+    // `j`.
     let leak = |keys: &[[u128; 2]], own: &[u128]| {
         let mut t = Vec::new();
         let message = IknpReceiver::new(keys).extend(batch, &mut t);
@@ -96,8 +98,8 @@ fn iknp_message_hides_the_choices() {
     let delta = g.next_u128() | 1;
     let own: Vec<u128> = keys.iter().enumerate().map(|(j, k)| k[(delta >> j & 1) as usize]).collect();
     assert!(leak(&keys, &own) < LIMIT);
-    // Control: if the other key's stream of one column is no secret (here: equal keys, which cancel), the column is the
-    // choices.
+    // Control: if the other key's stream of one column is no secret (here: equal keys, which cancel), the
+    // column is the choices.
     let mut weak = keys;
     weak[64] = [1, 1];
     let mut t = Vec::new();
@@ -163,7 +165,8 @@ fn delta_is_recovered_from_raw_pads_and_not_from_hashed_ones() {
     }
 }
 
-/// The messages of the trees look uniform to the receiver, bit by bit, although leaves and Delta hide behind them.
+/// The messages of the trees look uniform to the receiver, bit by bit, although leaves and Delta hide behind
+/// them.
 #[test]
 fn tree_messages_are_balanced() {
     use fesc_ring::block::Aes;

@@ -92,11 +92,12 @@ impl Aes {
         on_path!(self, ctr(start, out));
     }
 
-    /// The tweaked hash TMMO, `H(x, i) = pi(pi(x) ^ i) ^ pi(x)`, with `i = first, first + 1, ...` (wrapping at `2^64`).
+    /// The tweaked hash TMMO, `H(x, i) = pi(pi(x) ^ i) ^ pi(x)`, with `i = first, first + 1, ...` (wrapping
+    /// at `2^64`).
     ///
-    /// Guo, Katz, Wang, Yu (2020, "Efficient and secure multiparty computation from fixed-key block ciphers"): tweakable
-    /// circular correlation robust when `pi` is an ideal permutation, with advantage about `p q / 2^127` for `p` AES
-    /// calls and `q` hashes under one key. Change the key to keep `q` small.
+    /// Guo, Katz, Wang, Yu (2020, "Efficient and secure multiparty computation from fixed-key block
+    /// ciphers"): tweakable circular correlation robust when `pi` is an ideal permutation, with advantage
+    /// about `p q / 2^127` for `p` AES calls and `q` hashes under one key. Change the key to keep `q` small.
     pub fn hash(&self, blocks: &mut [u128], first: u64) {
         let words = bytemuck::cast_slice_mut(blocks);
         on_path!(self, hash(words, first));
@@ -111,8 +112,8 @@ impl Aes {
     /// One level of the correlated GGM tree of Guo et al. (2022/1431), in place.
     ///
     /// `parents = [x_0, ..]` becomes the left children `H(x_i)` and `right[i] = x_i ^ H(x_i)`, with
-    /// `H(x) = pi(s(x)) ^ s(x)`, `s(hi, lo) = (hi ^ lo, hi)`. Returns the XOR of the left children. The shorter of the two
-    /// slices bounds the work.
+    /// `H(x) = pi(s(x)) ^ s(x)`, `s(hi, lo) = (hi ^ lo, hi)`. Returns the XOR of the left children. The
+    /// shorter of the two slices bounds the work.
     pub fn expand_level(&self, parents: &mut [u128], right: &mut [u128]) -> u128 {
         let n = parents.len().min(right.len());
         let left = bytemuck::cast_slice_mut(&mut parents[..n]);

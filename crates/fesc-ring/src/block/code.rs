@@ -1,9 +1,11 @@
-//! The local linear code of primal LPN: each output is the XOR of ten table rows at public pseudorandom places.
+//! The local linear code of primal LPN: each output is the XOR of ten table rows at public pseudorandom
+//! places.
 //!
-//! Row `r` reads the words `10 r .. 10 r + 10` (32 bits each) of the AES counter stream of a public seed; a word `w`
-//! names the place `floor(w k / 2^32)`. The places of a row may repeat, as in Ferret (2020/924): they are independent
-//! and uniform up to `k / 2^32`. Cost: 2.5 AES blocks and ten 16-byte reads per output; the reads bound the speed, so
-//! a table within the L2 cache is best. The places are public; the table may be secret.
+//! Row `r` reads the words `10 r .. 10 r + 10` (32 bits each) of the AES counter stream of a public seed; a
+//! word `w` names the place `floor(w k / 2^32)`. The places of a row may repeat, as in Ferret (2020/924):
+//! they are independent and uniform up to `k / 2^32`. Cost: 2.5 AES blocks and ten 16-byte reads per output;
+//! the reads bound the speed, so a table within the L2 cache is best. The places are public; the table may be
+//! secret.
 
 use super::Aes;
 use crate::cpu::{self, Path};
@@ -39,7 +41,8 @@ impl LocalCode {
 
     /// `out[i] ^= XOR over the ten places p of row first_row + i of table[p]`.
     ///
-    /// Does nothing for an empty code (`k = 0`) or a table of fewer than `k` rows: callers hold tables of `k` rows.
+    /// Does nothing for an empty code (`k = 0`) or a table of fewer than `k` rows: callers hold tables of `k`
+    /// rows.
     pub fn xor_rows(&self, first_row: u64, table: &[u128], out: &mut [u128]) {
         let Some(table) = table.get(..self.k as usize) else { return };
         if table.is_empty() {
@@ -110,8 +113,8 @@ unsafe fn gather_sse(places: &[u32], table: &[u128], out: &mut [u128]) {
     debug_assert!(places.iter().all(|&p| p < top));
     for (o, row) in out.iter_mut().zip(places.chunks_exact(LOCALITY)) {
         let o = (o as *mut u128).cast::<__m128i>();
-        // SAFETY: SSE2 is part of x86_64; `u128` has 16-byte alignment; `row` has ten places, each within the table by the
-        // caller's promise.
+        // SAFETY: SSE2 is part of x86_64; `u128` has 16-byte alignment; `row` has ten places, each within the
+        // table by the caller's promise.
         unsafe {
             let at = |j: usize| {
                 let p = *row.get_unchecked(j) as usize;

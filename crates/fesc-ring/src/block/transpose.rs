@@ -1,13 +1,15 @@
 //! Transpose of a bit matrix with 128 rows, for IKNP.
 //!
-//! Four 64 x 64 transposes per 128 columns, each by six rounds of block swaps (Hacker's Delight, 7-3). The same text is
-//! compiled for each path; the compiler vectorises it.
+//! Four 64 x 64 transposes per 128 columns, each by six rounds of block swaps (Hacker's Delight, 7-3). The
+//! same text is compiled for each path; the compiler vectorises it.
 
 use crate::cpu::{self, Path};
 
-/// `out[c]` bit `r` = bit `c` of row `r`; row `r` is `rows[r * stride ..][.. stride]` words, least significant bit first.
+/// `out[c]` bit `r` = bit `c` of row `r`; row `r` is `rows[r * stride ..][.. stride]` words, least
+/// significant bit first.
 ///
-/// Writes `min(out.len(), 64 stride)` columns, all of them only if `rows` has `128 stride` words; else nothing.
+/// Writes `min(out.len(), 64 stride)` columns, all of them only if `rows` has `128 stride` words; else
+/// nothing.
 pub fn transpose_128(rows: &[u64], stride: usize, out: &mut [u128]) {
     transpose_on(cpu::path(), rows, stride, out);
 }

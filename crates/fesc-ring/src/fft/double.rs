@@ -1,28 +1,31 @@
-//! The transform of [`super`] in double-double arithmetic ([`crate::double`]): for integer shares, whose values are far wider than a double.
+//! The transform of [`super`] in double-double arithmetic ([`crate::double`]): for integer shares, whose
+//! values are far wider than a double.
 //!
-//! Same slots, same order, same roots. One layer per pass, in Stockham's order: with `nodes` nodes and `w_j = exp(2 pi i 5^j / (8 nodes))`,
+//! Same slots, same order, same roots. One layer per pass, in Stockham's order: with `nodes` nodes and
+//! `w_j = exp(2 pi i 5^j / (8 nodes))`,
 //!
 //! ```text
 //! y[2 nodes g + j] = a + w_j b,  y[2 nodes g + nodes + j] = a - w_j b,   a = x[nodes g + j],  b = x[n / 2 + nodes g + j].
 //! ```
 //!
 //! # Error
-//! With `u = 2^-53`, a product errs by at most `5 u^2` of itself, a sum by `3 u^2 (|a| + |b|)`, a root by `u^2 / 2`: a layer by at most
-//! `17 u^2` of the vector's length. So for coefficients of magnitude at most `M`, whatever they are,
+//! With `u = 2^-53`, a product errs by at most `5 u^2` of itself, a sum by `3 u^2 (|a| + |b|)`, a root by
+//! `u^2 / 2`: a layer by at most `17 u^2` of the vector's length. So for coefficients of magnitude at most
+//! `M`, whatever they are,
 //!
 //! ```text
 //! root mean square of the slots' errors <= 4.25 * 2^-104 log2(N) sqrt(N) M.
 //! ```
 //!
-//! That adds worst cases. Roundings of different signs add like their squares, and most are far below the worst: with uniform coefficients
-//! the deviation of a slot's real or imaginary part was measured at about `2^-108.4 sqrt(log2(N) N) M`, degrees up to 65536.
-//! [`DoubleFft::error`] plans with ten times that. It is no worst case: a polynomial whose coefficients all add up in one slot errs
-//! there by up to `sqrt(N / 2)` times as much.
-//! A masked share is not of that kind.
+//! That adds worst cases. Roundings of different signs add like their squares, and most are far below the
+//! worst: with uniform coefficients the deviation of a slot's real or imaginary part was measured at about
+//! `2^-108.4 sqrt(log2(N) N) M`, degrees up to 65536. [`DoubleFft::error`] plans with ten times that. It is
+//! no worst case: a polynomial whose coefficients all add up in one slot errs there by up to `sqrt(N / 2)`
+//! times as much. A masked share is not of that kind.
 //!
 //! # Speed
-//! N = 32768, one thread of a busy Sapphire Rapids: 1.4 ms with AVX-512, 1.7 with AVX2, 3.2 to 7 portable. The plan takes as long
-//! as the roots, some milliseconds, once.
+//! N = 32768, one thread of a busy Sapphire Rapids: 1.4 ms with AVX-512, 1.7 with AVX2, 3.2 to 7 portable.
+//! The plan takes as long as the roots, some milliseconds, once.
 
 #[cfg(test)]
 mod tests;
@@ -35,7 +38,8 @@ use crate::cpu::{self, Path};
 /// A plan for one number of slots, made by [`Fft::double`](super::Fft::double). Immutable.
 pub struct DoubleFft {
     slots: usize,
-    /// By layer, first the one of a single node: high parts of cosines and sines of all nodes, then low parts.
+    /// By layer, first the one of a single node: high parts of cosines and sines of all nodes, then low
+    /// parts.
     layers: Vec<Aligned<f64>>,
     best: Path,
 }
@@ -61,12 +65,14 @@ impl DoubleFft {
         Self { slots, layers: layers.collect(), best: Path::available().last().unwrap_or(Path::Portable) }
     }
 
-    /// Numbers that a transform works on, and as many for its scratch space: a high and a low part for each coefficient.
+    /// Numbers that a transform works on, and as many for its scratch space: a high and a low part for each
+    /// coefficient.
     pub fn numbers(&self) -> usize {
         4 * self.slots
     }
 
-    /// What to expect of the largest error in a slot's real or imaginary part, relative to the largest coefficient: `2^-105 sqrt(log2(N) N)`.
+    /// What to expect of the largest error in a slot's real or imaginary part, relative to the largest
+    /// coefficient: `2^-105 sqrt(log2(N) N)`.
     pub fn error(&self) -> f64 {
         ((2 * self.slots) as f64).sqrt() * self.inverse_error()
     }
@@ -76,8 +82,9 @@ impl DoubleFft {
         f64::from((2 * self.slots).trailing_zeros()).sqrt() * 2f64.powi(-105)
     }
 
-    /// Coefficients to slots, in place, on the best path. First the high parts of all `N` coefficients, then their low parts; of slots
-    /// first the real, then the imaginary ones. What the scratch space holds does not matter.
+    /// Coefficients to slots, in place, on the best path. First the high parts of all `N` coefficients, then
+    /// their low parts; of slots first the real, then the imaginary ones. What the scratch space holds does
+    /// not matter.
     ///
     /// # Panics
     /// If a slice does not have [`DoubleFft::numbers`] elements.
@@ -124,7 +131,8 @@ impl DoubleFft {
     }
 }
 
-/// All passes, to and fro between the data and the scratch space; at the end the result is in the data, and scaled if backward.
+/// All passes, to and fro between the data and the scratch space; at the end the result is in the data, and
+/// scaled if backward.
 ///
 /// # Safety
 /// As for [`Vector`].

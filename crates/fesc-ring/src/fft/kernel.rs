@@ -1,8 +1,9 @@
 //! The passes of the transform, written once for any [`Vector`].
 //!
-//! A pass has a *coefficient side*, `R` parts of the vector that are read in step, and a *slot side*, groups of `R nodes` neighbours.
-//! When a node's run is shorter than a vector, the slot side of `R` vectors is one run of `R LANES` numbers in another order, which
-//! goes through a small array. Every number is the result of the same operations in the same order, whatever the vector.
+//! A pass has a *coefficient side*, `R` parts of the vector that are read in step, and a *slot side*, groups
+//! of `R nodes` neighbours. When a node's run is shorter than a vector, the slot side of `R` vectors is one
+//! run of `R LANES` numbers in another order, which goes through a small array. Every number is the result of
+//! the same operations in the same order, whatever the vector.
 
 use super::vector::{Complex, Vector};
 use crate::aligned::Aligned;
@@ -50,8 +51,8 @@ impl Stage {
     }
 }
 
-/// Two layers; outputs in the order of the nodes. The odd children of the root are the other way round than those of all other nodes,
-/// because `5 = 1 + 4` but `5^(2^t) = 1 + 3 2^(t+2) mod 2^(t+4)` for `t > 0`.
+/// Two layers; outputs in the order of the nodes. The odd children of the root are the other way round than
+/// those of all other nodes, because `5 = 1 + 4` but `5^(2^t) = 1 + 3 2^(t+2) mod 2^(t+4)` for `t > 0`.
 ///
 /// # Safety
 /// As for [`Vector`].
@@ -239,7 +240,8 @@ pub(super) unsafe fn pass<V: Vector, const FORWARD: bool>(stage: &Stage, x: Inpu
     }
 }
 
-/// `out = round(values * factor)`, halves to even, saturating; gives the largest magnitude before rounding, which is not a number if one of them is not.
+/// `out = round(values * factor)`, halves to even, saturating; gives the largest magnitude before rounding,
+/// which is not a number if one of them is not.
 #[inline(always)]
 pub(super) fn round(values: &[f64], factor: f64, out: &mut [i64]) -> f64 {
     out.iter_mut().zip(values).for_each(|(o, &v)| *o = (v * factor).round_ties_even() as i64);
@@ -247,7 +249,8 @@ pub(super) fn round(values: &[f64], factor: f64, out: &mut [i64]) -> f64 {
     f64::from_bits(values.iter().fold(0, |largest, &v| largest.max((v * factor).abs().to_bits())))
 }
 
-/// [`round`] with AVX-512, whose conversion rounds to even by itself. What does not fit becomes the least integer there.
+/// [`round`] with AVX-512, whose conversion rounds to even by itself. What does not fit becomes the least
+/// integer there.
 ///
 /// # Safety
 /// The processor must have AVX-512 F and DQ.

@@ -1,9 +1,10 @@
 //! Roots of unity that are the same on every machine: integers only, no `libm`.
 //!
-//! `exp(i pi k / 2^s)` is computed with 124 fractional bits and rounded once, to a double or a double-double. The angle is first brought into
-//! the first eighth of the circle, so that the symmetries hold exactly: `cos` and `sin` of `pi / 4` are equal, multiples of a quarter
-//! turn are exact. There, `angle = coarse + fine`, each from a small table of Taylor series, joined by the addition theorems. All roundings
-//! together stay below `2^-118`: a double is within `1/2 + 2^-60` units in the last place, a double-double within `2^-107`.
+//! `exp(i pi k / 2^s)` is computed with 124 fractional bits and rounded once, to a double or a double-double.
+//! The angle is first brought into the first eighth of the circle, so that the symmetries hold exactly: `cos`
+//! and `sin` of `pi / 4` are equal, multiples of a quarter turn are exact. There, `angle = coarse + fine`,
+//! each from a small table of Taylor series, joined by the addition theorems. All roundings together stay
+//! below `2^-118`: a double is within `1/2 + 2^-60` units in the last place, a double-double within `2^-107`.
 
 use crate::double::Double;
 

@@ -1,8 +1,8 @@
 //! Vectors of doubles of each path, and complex numbers of them.
 //!
-//! All have the same operations, each rounded on its own or exact, so code that is generic over [`Vector`] gives the same bits with any
-//! of them. The methods of the SIMD types become instructions only inside a function compiled for their path; the passes of
-//! [`super`] see to that.
+//! All have the same operations, each rounded on its own or exact, so code that is generic over [`Vector`]
+//! gives the same bits with any of them. The methods of the SIMD types become instructions only inside a
+//! function compiled for their path; the passes of [`super`] see to that.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -69,7 +69,8 @@ macro_rules! register {
             #[inline(always)]
             unsafe fn load(from: &[f64]) -> Self {
                 let from: &[f64] = &from[..$lanes];
-                // SAFETY: the slice has as many numbers; the load needs no alignment; the caller has the processor.
+                // SAFETY: the slice has as many numbers; the load needs no alignment; the caller has the
+                // processor.
                 unsafe { $load(from.as_ptr()) }
             }
 

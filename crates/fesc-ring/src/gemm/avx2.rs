@@ -1,9 +1,10 @@
 //! The AVX2 kernel: there is no 64-bit multiplication, so it is put together from 32-bit ones.
 //!
-//! With `x = x0 + 2^32 x1`: `a b = a0 b0 + 2^32 (a0 b1 + a1 b0) mod 2^64`. `vpmuludq` gives `a0 b0`; one `vpmulld` of
-//! `a` with the swapped halves of `b` gives both cross terms, each modulo `2^32`, which is all that survives the shift.
-//! The cross terms are summed in their own register, modulo `2^32` per half, and are joined once at the end.
-//! Five micro-operations for four lanes, where three `vpmuludq` and three additions would take six.
+//! With `x = x0 + 2^32 x1`: `a b = a0 b0 + 2^32 (a0 b1 + a1 b0) mod 2^64`. `vpmuludq` gives `a0 b0`; one
+//! `vpmulld` of `a` with the swapped halves of `b` gives both cross terms, each modulo `2^32`, which is all
+//! that survives the shift. The cross terms are summed in their own register, modulo `2^32` per half, and are
+//! joined once at the end. Five micro-operations for four lanes, where three `vpmuludq` and three additions
+//! would take six.
 
 use std::arch::x86_64::*;
 

@@ -1,6 +1,7 @@
 //! The AVX-512 kernels: a tile of 8 rows by 3 vectors (24 columns) in 24 of the 32 registers.
 //!
-//! Edges use narrower tiles (1, 2, 4 or 8 rows; 1, 2 or 3 vectors), so that flat and thin products waste little.
+//! Edges use narrower tiles (1, 2, 4 or 8 rows; 1, 2 or 3 vectors), so that flat and thin products waste
+//! little.
 
 use std::arch::x86_64::*;
 

@@ -56,7 +56,8 @@ pub(super) struct Tile<'a> {
 }
 
 impl Tile<'_> {
-    /// Merges an `mr x NR` product. Inlined, to be compiled with the instruction set of the kernel that calls it.
+    /// Merges an `mr x NR` product. Inlined, to be compiled with the instruction set of the kernel that calls
+    /// it.
     #[inline(always)]
     pub(super) fn merge<const NR: usize>(self, product: &[[u64; NR]]) {
         for (row, p) in self.out.chunks_mut(self.stride).zip(&product[..self.rows]) {
@@ -100,8 +101,8 @@ pub(super) fn product_par(
     Ok(())
 }
 
-/// Flat results: every task computes its columns into memory of its own, which is then merged. `out` is small next to
-/// `b` here, and the rows of a task's columns are not contiguous in it.
+/// Flat results: every task computes its columns into memory of its own, which is then merged. `out` is small
+/// next to `b` here, and the rows of a task's columns are not contiguous in it.
 pub(super) fn by_columns(
     kernel: &Kernel,
     ring: Ring,

@@ -57,8 +57,8 @@ pub(super) fn pack<const W: usize>(source: &Source<'_>, lane: usize, step: usize
     }
 }
 
-/// Copies four lines into columns `j..j + 4` of `dst`. Blocks of fixed size become loads, interleavings and stores of
-/// vectors.
+/// Copies four lines into columns `j..j + 4` of `dst`. Blocks of fixed size become loads, interleavings and
+/// stores of vectors.
 fn turn<const W: usize>(lines: [&[u64]; LANES], j: usize, dst: &mut [[u64; W]]) {
     let (blocks, rest) = dst.as_chunks_mut::<STEPS>();
     let done = blocks.len() * STEPS;
@@ -80,8 +80,8 @@ fn column<const W: usize>(line: &[u64], j: usize, dst: &mut [[u64; W]]) {
     }
 }
 
-/// Buffers that a thread keeps for its next product, and the most words in one of them. Larger ones belong to products
-/// that are long enough to pay for fresh memory.
+/// Buffers that a thread keeps for its next product, and the most words in one of them. Larger ones belong to
+/// products that are long enough to pay for fresh memory.
 const KEPT: usize = 2;
 const KEPT_WORDS: usize = 1 << 17;
 

@@ -9,7 +9,8 @@ const VECTORS: usize = COLUMNS / 8;
 /// `out += weights^T panel`, reduced.
 ///
 /// # Safety
-/// The processor must have AVX-512 F and IFMA; the prime must be below `2^50`, and there must be at most `2^12 - 1` rows.
+/// The processor must have AVX-512 F and IFMA; the prime must be below `2^50`, and there must be at most
+/// `2^12 - 1` rows.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) unsafe fn tile(kernel: &Lazy, weights: &[[u64; ROWS]], panel: &[[u64; COLUMNS]], out: &mut Tile) {
     let zero = _mm512_setzero_si512();

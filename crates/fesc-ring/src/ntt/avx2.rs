@@ -1,11 +1,12 @@
 //! The transform with AVX2 and FMA, for primes below `2^50` and degrees from 8.
 //!
-//! AVX2 has no wide integer product, but a fused multiply-add gives both halves of a floating-point one. With centred `w`,
-//! `w' = fl(w / p)`, `q = round(y w')` and `h = fl(y w)`, the number `t = (h - q p) + (y w - h)` is exact: both brackets are
-//! single fused operations whose results are integers below `2^53`. For `|y| <= 4p <= 2^52` the quotient is off by at most
-//! `1/2 + 2^52 / 2^54`, so `|t| <= 3p/4`. Values stay signed doubles between layers (in the place of the words), and a bound,
-//! counted in quarters of `p`, says when a pass must first reduce its inputs. All rounding is exact, so the result is bit for
-//! bit that of the portable path.
+//! AVX2 has no wide integer product, but a fused multiply-add gives both halves of a floating-point one. With
+//! centred `w`, `w' = fl(w / p)`, `q = round(y w')` and `h = fl(y w)`, the number `t = (h - q p) + (y w - h)`
+//! is exact: both brackets are single fused operations whose results are integers below `2^53`. For
+//! `|y| <= 4p <= 2^52` the quotient is off by at most `1/2 + 2^52 / 2^54`, so `|t| <= 3p/4`. Values stay
+//! signed doubles between layers (in the place of the words), and a bound, counted in quarters of `p`, says
+//! when a pass must first reduce its inputs. All rounding is exact, so the result is bit for bit that of the
+//! portable path.
 
 use super::roots::bit_reversed_powers;
 use crate::modulus::Modulus;
@@ -139,7 +140,8 @@ impl Consts {
         _mm256_add_pd(_mm256_fnmadd_pd(q, self.p, h), low)
     }
 
-    /// `a b` of numbers in `[0, p)`, in `(-p, p)`: the rounded product and quotient are off by less than `3/8` together.
+    /// `a b` of numbers in `[0, p)`, in `(-p, p)`: the rounded product and quotient are off by less than
+    /// `3/8` together.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) fn mul_full(&self, a: __m256d, b: __m256d) -> __m256d {
@@ -191,7 +193,8 @@ unsafe fn store(a: *mut u64, v: __m256d) {
 }
 
 /// # Safety
-/// `a` must be valid for `len` words, a multiple of 8 and at least 8; `node` a node of that size; `quarters` bounds the values.
+/// `a` must be valid for `len` words, a multiple of 8 and at least 8; `node` a node of that size; `quarters`
+/// bounds the values.
 #[target_feature(enable = "avx2,fma")]
 unsafe fn forward_rec(c: &Consts, side: &Side, a: *mut u64, len: usize, node: usize, unit: usize, quarters: u32) {
     // SAFETY: all offsets are below `len`, and the children are parts of the block and of the tables.
@@ -248,7 +251,8 @@ unsafe fn forward_rec(c: &Consts, side: &Side, a: *mut u64, len: usize, node: us
     }
 }
 
-/// Leaves values of at most `PRODUCT` quarters: sums are reduced at the end of each pass, and no factor exceeds `4p`.
+/// Leaves values of at most `PRODUCT` quarters: sums are reduced at the end of each pass, and no factor
+/// exceeds `4p`.
 ///
 /// # Safety
 /// As for [`forward_rec`].
@@ -306,7 +310,8 @@ unsafe fn inverse_rec(c: &Consts, side: &Side, a: *mut u64, len: usize, node: us
 /// Forward transform.
 ///
 /// # Safety
-/// The processor must have AVX2 and FMA; the tables must have been built for `modulus < 2^50` and `a.len() >= 8`.
+/// The processor must have AVX2 and FMA; the tables must have been built for `modulus < 2^50` and
+/// `a.len() >= 8`.
 #[target_feature(enable = "avx2,fma")]
 pub(super) unsafe fn forward(modulus: Modulus, tables: &Tables, a: &mut [u64]) {
     let c = Consts::new(modulus.value());

@@ -1,8 +1,9 @@
 //! The transform with AVX-512 IFMA, for primes below `2^50` and degrees from 64.
 //!
-//! Passes do three layers (two or one where the count asks for it) in registers, depth first, so that a block that fits a cache
-//! is finished while it is there. The six layers inside each 64 elements are one pass: three between registers, three inside
-//! them with expanded twiddle tables. The arithmetic is in [`butterfly`].
+//! Passes do three layers (two or one where the count asks for it) in registers, depth first, so that a block
+//! that fits a cache is finished while it is there. The six layers inside each 64 elements are one pass:
+//! three between registers, three inside them with expanded twiddle tables. The arithmetic is in
+//! [`butterfly`].
 
 mod butterfly;
 mod lanes;
@@ -18,7 +19,8 @@ use tables::{Line, Pair, Side, local_twiddles, twiddle, vector_twiddle};
 /// Smallest degree of this kernel: one block of the innermost pass.
 pub(super) const MIN_DEGREE: usize = 64;
 
-/// What the last layer of a backward pass gives: values, negated values, or the scaled and reduced end result.
+/// What the last layer of a backward pass gives: values, negated values, or the scaled and reduced end
+/// result.
 const PLAIN: u8 = 0;
 const NEGATED: u8 = 1;
 const ROOT: u8 = 2;
@@ -26,7 +28,8 @@ const ROOT: u8 = 2;
 /// `log2 R` forward layers of a block at `node`, read and written as `R` streams.
 ///
 /// # Safety
-/// `a` must be valid for `len` words, `len` a multiple of `8 R`, and the nodes of `log2 R` levels from `node` inside the table.
+/// `a` must be valid for `len` words, `len` a multiple of `8 R`, and the nodes of `log2 R` levels from `node`
+/// inside the table.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 unsafe fn forward_pass<const R: usize>(c: &Consts, nodes: *const Pair, a: *mut u64, len: usize, node: usize) {
@@ -66,7 +69,8 @@ fn forward_registers<const R: usize>(c: &Consts, v: &mut [__m512i; R], w: &[Twid
     }
 }
 
-/// Backward counterpart of [`forward_registers`]. Odd local registers hold negated values; `MODE` rules the last layer.
+/// Backward counterpart of [`forward_registers`]. Odd local registers hold negated values; `MODE` rules the
+/// last layer.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn inverse_registers<const R: usize, const MODE: u8>(c: &Consts, v: &mut [__m512i; R], w: &[Twiddle; R]) {
@@ -207,7 +211,8 @@ unsafe fn inverse_block<const MODE: u8>(c: &Consts, t: &Tables, a: *mut u64, nod
     }
 }
 
-/// Streams of the next pass over a block: 8, or less where the layers above the innermost block do not divide by three.
+/// Streams of the next pass over a block: 8, or less where the layers above the innermost block do not divide
+/// by three.
 fn radix(len: usize) -> usize {
     match (len / MIN_DEGREE).trailing_zeros() {
         1 => 2,
@@ -217,7 +222,8 @@ fn radix(len: usize) -> usize {
 }
 
 /// # Safety
-/// `a` must be valid for `len` words; `node` must be a node of `len` elements of the tables; `unit` its first 16-element unit.
+/// `a` must be valid for `len` words; `node` must be a node of `len` elements of the tables; `unit` its first
+/// 16-element unit.
 #[target_feature(enable = "avx512f,avx512ifma")]
 unsafe fn forward_rec(c: &Consts, side: &Side, a: *mut u64, len: usize, node: usize, unit: usize) {
     // SAFETY: children are parts of the block, and their nodes parts of the tables.
@@ -280,7 +286,8 @@ unsafe fn inverse_node<const MODE: u8>(c: &Consts, t: &Tables, a: *mut u64, len:
 /// Forward transform.
 ///
 /// # Safety
-/// The processor must have AVX-512 F and IFMA; the tables must have been built for `modulus < 2^50` and `a.len() >= 64`.
+/// The processor must have AVX-512 F and IFMA; the tables must have been built for `modulus < 2^50` and
+/// `a.len() >= 64`.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) unsafe fn forward(modulus: Modulus, tables: &Tables, a: &mut [u64]) {
     // SAFETY: the root node is the whole slice.

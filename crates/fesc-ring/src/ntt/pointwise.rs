@@ -1,7 +1,8 @@
-//! Products of transformed polynomials, slot by slot: `out = a b` or `out = acc + a b` with reduced operands and results.
+//! Products of transformed polynomials, slot by slot: `out = a b` or `out = acc + a b` with reduced operands
+//! and results.
 //!
-//! The AVX-512 form is the Barrett step of [`Modulus`] on 52-bit words, the AVX2 form the exact floating-point product of
-//! [`super::avx2`]; both need a prime below `2^50`.
+//! The AVX-512 form is the Barrett step of [`Modulus`] on 52-bit words, the AVX2 form the exact
+//! floating-point product of [`super::avx2`]; both need a prime below `2^50`.
 
 use crate::modulus::Modulus;
 #[cfg(target_arch = "x86_64")]

@@ -1,6 +1,7 @@
 //! The transform in plain Rust, for every prime below `2^62`.
 //!
-//! Harvey's lazy butterflies: values stay in `[0, 4p)` forward and `[0, 2p)` backward, and are reduced once at the end.
+//! Harvey's lazy butterflies: values stay in `[0, 4p)` forward and `[0, 2p)` backward, and are reduced once
+//! at the end.
 
 use super::roots::bit_reversed_powers;
 use crate::modulus::{Modulus, Shoup};

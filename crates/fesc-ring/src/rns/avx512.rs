@@ -1,4 +1,5 @@
-//! What the AVX-512 kernels of this module share: constants of a prime in registers, loads, and the reductions.
+//! What the AVX-512 kernels of this module share: constants of a prime in registers, loads, and the
+//! reductions.
 
 use super::Prime;
 use crate::modulus::Shoup;
@@ -137,7 +138,8 @@ impl Consts {
         _mm512_and_si512(t, self.low52)
     }
 
-    /// `V mod p` in `[0, 2p)`, for a sum of at most [`Prime::depth`](super::Prime) products or a `V` below `2^52 (2^52 - p)`.
+    /// `V mod p` in `[0, 2p)`, for a sum of at most [`Prime::depth`](super::Prime) products or a `V` below
+    /// `2^52 (2^52 - p)`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn reduce_lazy(&self, sum: Sum) -> __m512i {

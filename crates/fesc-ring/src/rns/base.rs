@@ -1,5 +1,5 @@
-//! Conversion of residues from several primes to another prime, exact and centred (Halevi, Polyakov, Shoup, "An improved RNS
-//! variant of the BFV homomorphic encryption scheme", section 2.2).
+//! Conversion of residues from several primes to another prime, exact and centred (Halevi, Polyakov, Shoup,
+//! "An improved RNS variant of the BFV homomorphic encryption scheme", section 2.2).
 //!
 //! With `Q = q_0 ... q_(k-1)`, residues `x_i` of an integer and `x'_i = x_i (Q / q_i)^-1 mod q_i`:
 //!
@@ -7,13 +7,16 @@
 //! v = floor(1/2 + sum_i x'_i / q_i),        y = sum_i x'_i (Q / q_i) - v Q,        y = x mod Q,   |y| <= Q / 2
 //! ```
 //!
-//! and modulo a target prime `p` all of it is a sum of `k + 1` products of words. `v` is computed in double precision, terms in the
-//! order of the primes and products rounded before they are added, so that every path gets the same `v`. Its error is below
-//! `k^2 2^-52`: closer than that to `Q / 2` the result may be `y - Q` or `y + Q` instead, on every path alike.
+//! and modulo a target prime `p` all of it is a sum of `k + 1` products of words. `v` is computed in double
+//! precision, terms in the order of the primes and products rounded before they are added, so that every path
+//! gets the same `v`. Its error is below `k^2 2^-52`: closer than that to `Q / 2` the result may be `y - Q`
+//! or `y + Q` instead, on every path alike.
 //!
-//! Three passes, so that they fit a key switch: [`Base::scale`] per source prime, [`Base::overflow`] once, [`Target::apply`] per target prime.
-//! Cost of the last for eight elements: `k + 1` loads, one store, `2 (k + 1) + 2` multiply-adds and 8 other operations at
-//! two per cycle: 9 cycles at `k = 3`, measured 10.5, that is 0.27 of a transform at `N = 32768`. The inputs stay in the second-level cache when the loop over target primes is outside.
+//! Three passes, so that they fit a key switch: [`Base::scale`] per source prime, [`Base::overflow`] once,
+//! [`Target::apply`] per target prime. Cost of the last for eight elements: `k + 1` loads, one store,
+//! `2 (k + 1) + 2` multiply-adds and 8 other operations at two per cycle: 9 cycles at `k = 3`, measured 10.5,
+//! that is 0.27 of a transform at `N = 32768`. The inputs stay in the second-level cache when the loop over
+//! target primes is outside.
 
 #[cfg(target_arch = "x86_64")]
 use super::avx512::{Consts, Sum, load, store};
@@ -25,7 +28,8 @@ use std::arch::x86_64::*;
 
 /// Most source primes of a conversion.
 pub const MAX_SOURCES: usize = 56;
-/// Source primes up to which a sum is below `4p` after Montgomery's step: each adds `p / 4`, the step itself `p`.
+/// Source primes up to which a sum is below `4p` after Montgomery's step: each adds `p / 4`, the step itself
+/// `p`.
 #[cfg(target_arch = "x86_64")]
 const FEW: usize = 11;
 
@@ -121,7 +125,8 @@ impl Base {
         #[cfg(target_arch = "x86_64")]
         if path.min(self.best) == Path::Avx512 {
             from = v.len() / 8 * 8;
-            // SAFETY: the processor has the path; all lengths are equal, `from` is a multiple of 8 within them.
+            // SAFETY: the processor has the path; all lengths are equal, `from` is a multiple of 8 within
+            // them.
             unsafe { self.overflow_avx512(xs, v, from) };
         }
         let _ = path;
@@ -189,7 +194,8 @@ impl Target {
         let vectors = self.prime.vector_part(path, out.len());
         #[cfg(target_arch = "x86_64")]
         if vectors > 0 {
-            // SAFETY: the processor has the path; all lengths are equal, `vectors` is a multiple of 8 within them; one factor per vector.
+            // SAFETY: the processor has the path; all lengths are equal, `vectors` is a multiple of 8 within
+            // them; one factor per vector.
             unsafe {
                 if xs.len() <= FEW {
                     self.apply_avx512::<true>(xs, v, out, vectors);
@@ -209,7 +215,8 @@ impl Target {
     }
 
     /// # Safety
-    /// The processor must have AVX-512 F and IFMA; `len` must be a multiple of 8 within all slices; `FEW_SOURCES` says at most [`FEW`].
+    /// The processor must have AVX-512 F and IFMA; `len` must be a multiple of 8 within all slices;
+    /// `FEW_SOURCES` says at most [`FEW`].
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512ifma")]
     unsafe fn apply_avx512<const FEW_SOURCES: bool>(&self, xs: &[&[u64]], v: &[u64], out: &mut [u64], len: usize) {
@@ -250,7 +257,8 @@ impl Target {
             }
         }
         for (w, sum) in sums.into_iter().enumerate() {
-            // At most (k / 4 + 1) p and a little: the overflow is below 2^6, its product below 2^-46 p after the step.
+            // At most (k / 4 + 1) p and a little: the overflow is below 2^6, its product below 2^-46 p after
+            // the step.
             let mut r = c.montgomery(sum);
             if !FEW_SOURCES {
                 let four_p = _mm512_slli_epi64::<2>(c.p);

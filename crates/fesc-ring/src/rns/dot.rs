@@ -1,14 +1,18 @@
-//! Sums of products `out[i] = sum_d a_d[i] b_d[i] mod p` with one reduction, one or two of them from one read of the `a_d`.
+//! Sums of products `out[i] = sum_d a_d[i] b_d[i] mod p` with one reduction, one or two of them from one read
+//! of the `a_d`.
 //!
-//! Two at once are the inner product of a key switch (digits with both halves of a key) and the sum of ciphertexts times
-//! plaintexts (plaintexts with both halves). Digits may be read through a [`Table`]: a hoisted rotation has no pass of its own.
+//! Two at once are the inner product of a key switch (digits with both halves of a key) and the sum of
+//! ciphertexts times plaintexts (plaintexts with both halves). Digits may be read through a [`Table`]: a
+//! hoisted rotation has no pass of its own.
 //!
-//! Cost of two sums over `D` digits, for eight elements: `4 D` multiply-adds and two reductions of 12 operations at two per
-//! cycle, so `2 D + 12` cycles, and `3 D` loads, which take about twice that from the second-level cache. Keys are never there: `128 D` bytes of key for eight elements come from memory, and that
-//! is the limit (about `10 D` ns at the 12.7 GB/s that one core reads).
-//! Packed keys ([`Packed`]) have fewer bytes: 0.75 of the time at 40 bits.
+//! Cost of two sums over `D` digits, for eight elements: `4 D` multiply-adds and two reductions of 12
+//! operations at two per cycle, so `2 D + 12` cycles, and `3 D` loads, which take about twice that from the
+//! second-level cache. Keys are never there: `128 D` bytes of key for eight elements come from memory, and
+//! that is the limit (about `10 D` ns at the 12.7 GB/s that one core reads). Packed keys ([`Packed`]) have
+//! fewer bytes: 0.75 of the time at 40 bits.
 //!
-//! Bounds: [`Prime::depth`](Prime) products fit one sum (12 at `2^50`); longer ones are taken in parts that add to the output.
+//! Bounds: [`Prime::depth`](Prime) products fit one sum (12 at `2^50`); longer ones are taken in parts that
+//! add to the output.
 
 use super::Prime;
 #[cfg(target_arch = "x86_64")]
@@ -19,8 +23,8 @@ use crate::cpu::{self, Path};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
-/// Bytes by which second factors are asked for ahead of their use. The streams of a key are more than the processor's own prefetching keeps
-/// up with: 12.7 instead of 10.6 GB/s, where a plain read has 13.2.
+/// Bytes by which second factors are asked for ahead of their use. The streams of a key are more than the
+/// processor's own prefetching keeps up with: 12.7 instead of 10.6 GB/s, where a plain read has 13.2.
 #[cfg(target_arch = "x86_64")]
 const AHEAD: usize = 768;
 
@@ -31,7 +35,8 @@ pub struct Mode<'a> {
     pub add: bool,
     /// Read the first factors through this permutation.
     pub order: Option<&'a Table>,
-    /// The output is a part of the result: its first element belongs to this one of the factors, a multiple of 8.
+    /// The output is a part of the result: its first element belongs to this one of the factors, a multiple
+    /// of 8.
     pub from: usize,
 }
 
@@ -47,12 +52,14 @@ impl Prime {
     /// [`Prime::dot`] on a given path and in a given mode.
     ///
     /// # Panics
-    /// If the numbers of factors or the lengths differ, the part is not inside them, or the order is of another degree.
+    /// If the numbers of factors or the lengths differ, the part is not inside them, or the order is of
+    /// another degree.
     pub fn dot_with(&self, path: Path, mode: Mode<'_>, a: &[&[u64]], b: &[&[u64]], out: &mut [u64]) {
         self.dots(path, mode, a, [b], [out]);
     }
 
-    /// `out[0] = sum_d digits[d] * keys[0][d]` and `out[1] = sum_d digits[d] * keys[1][d]` on the best path. Operands must be reduced.
+    /// `out[0] = sum_d digits[d] * keys[0][d]` and `out[1] = sum_d digits[d] * keys[1][d]` on the best path.
+    /// Operands must be reduced.
     ///
     /// # Panics
     /// If the numbers of factors or the lengths differ.
@@ -63,16 +70,18 @@ impl Prime {
     /// [`Prime::dot2`] on a given path and in a given mode.
     ///
     /// # Panics
-    /// If the numbers of factors or the lengths differ, the part is not inside them, or the order is of another degree.
+    /// If the numbers of factors or the lengths differ, the part is not inside them, or the order is of
+    /// another degree.
     pub fn dot2_with(&self, path: Path, mode: Mode<'_>, digits: &[&[u64]], keys: [&[&[u64]]; 2], out: [&mut [u64]; 2]) {
         self.dots(path, mode, digits, keys, out);
     }
 
-    /// [`Prime::dot2_with`] with packed second factors: at 40 bits a key is read from memory in three quarters of the time.
+    /// [`Prime::dot2_with`] with packed second factors: at 40 bits a key is read from memory in three
+    /// quarters of the time.
     ///
     /// # Panics
-    /// If the numbers of factors or the lengths differ, the part is not inside them, the order is of another degree, or factors are packed for
-    /// another bit length.
+    /// If the numbers of factors or the lengths differ, the part is not inside them, the order is of another
+    /// degree, or factors are packed for another bit length.
     pub fn dot2_packed_with(
         &self,
         path: Path,
@@ -128,8 +137,9 @@ impl Prime {
             let mode = Mode { add: mode.add || k > 0, ..mode };
             #[cfg(target_arch = "x86_64")]
             if vectors > 0 {
-                // SAFETY: the processor has the path, `from + vectors` is inside the factors, which have one length, and `vectors` inside
-                // the outputs; both are multiples of 8; the order is of the factors' degree; at most `depth` products are summed.
+                // SAFETY: the processor has the path, `from + vectors` is inside the factors, which have one
+                // length, and `vectors` inside the outputs; both are multiples of 8; the order is of the
+                // factors' degree; at most `depth` products are summed.
                 unsafe {
                     match mode.order {
                         None => self.dots_avx512::<S, O, false>(mode, a, b, &mut out, vectors),
@@ -167,9 +177,10 @@ impl Prime {
     /// The first `len` elements with AVX-512 IFMA.
     ///
     /// # Safety
-    /// The processor must have AVX-512 F, IFMA and VBMI; `len` and `mode.from` must be multiples of 8, `len` within all outputs, and their sum
-    /// within all first factors and the vector part of all second ones, which must be packed alike; `ORDERED` says that there is an order, which must be
-    /// of the first factors' length; at most `depth` products.
+    /// The processor must have AVX-512 F, IFMA and VBMI; `len` and `mode.from` must be multiples of 8, `len`
+    /// within all outputs, and their sum within all first factors and the vector part of all second ones,
+    /// which must be packed alike; `ORDERED` says that there is an order, which must be of the first factors'
+    /// length; at most `depth` products.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512ifma,avx512vbmi")]
     unsafe fn dots_avx512<S: Second, const O: usize, const ORDERED: bool>(

@@ -1,8 +1,10 @@
-//! Passes over one or two vectors: sums, differences, products by a constant, `(a - b) c`, residues of signed integers.
+//! Passes over one or two vectors: sums, differences, products by a constant, `(a - b) c`, residues of signed
+//! integers.
 //!
-//! `(a - b) c` is the end of every division by a product of primes (`b` the remainder, `c` the inverse of the divisor), with or without a sum
-//! into the output. All these passes move 2 to 4 words per element and compute for at most 6 cycles per eight: the memory is the limit.
-//! Sums and differences are one plain loop, compiled for each path; so is what the other paths than AVX-512 run of the rest.
+//! `(a - b) c` is the end of every division by a product of primes (`b` the remainder, `c` the inverse of the
+//! divisor), with or without a sum into the output. All these passes move 2 to 4 words per element and
+//! compute for at most 6 cycles per eight: the memory is the limit. Sums and differences are one plain loop,
+//! compiled for each path; so is what the other paths than AVX-512 run of the rest.
 
 use super::Prime;
 #[cfg(target_arch = "x86_64")]
@@ -58,7 +60,8 @@ mod compiled {
     }
 }
 
-/// `a + b` or `a - b` of reduced operands as `fold(a + b')`, without a branch and without checks that would stop the compiler.
+/// `a + b` or `a - b` of reduced operands as `fold(a + b')`, without a branch and without checks that would
+/// stop the compiler.
 #[inline(always)]
 fn add_one(p: u64, a: u64, b: u64) -> u64 {
     let y = a.wrapping_add(b).wrapping_sub(p);
@@ -257,7 +260,8 @@ impl Prime {
         };
         #[cfg(target_arch = "x86_64")]
         if vectors > 0 {
-            // SAFETY: the processor has the path; all lengths are equal, `vectors` is a multiple of 8 within them.
+            // SAFETY: the processor has the path; all lengths are equal, `vectors` is a multiple of 8 within
+            // them.
             unsafe { self.difference_avx512(factor, a, b, out, add, vectors) };
         }
         for i in vectors..len {
@@ -283,7 +287,8 @@ impl Prime {
         let vectors = self.vector_part(path, out.len());
         #[cfg(target_arch = "x86_64")]
         if vectors > 0 {
-            // SAFETY: the processor has the path; both lengths are equal, `vectors` is a multiple of 8 within them.
+            // SAFETY: the processor has the path; both lengths are equal, `vectors` is a multiple of 8 within
+            // them.
             unsafe { self.reduce_signed_avx512(values, out, vectors) };
         }
         let m = self.modulus;
@@ -307,7 +312,8 @@ impl Prime {
     }
 
     /// # Safety
-    /// The processor must have AVX-512 F and IFMA; `len` must be a multiple of 8 within all slices. Without `a` the output is read for it.
+    /// The processor must have AVX-512 F and IFMA; `len` must be a multiple of 8 within all slices. Without
+    /// `a` the output is read for it.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512ifma")]
     unsafe fn difference_avx512(

@@ -1,8 +1,9 @@
 //! The second factors of sums of products: plain words, or residues packed without gaps.
 //!
-//! Eight residues of `b` bits are `b` bytes (the wire form of [`crate::Ring::pack_into`]), so a register of them is one load, one shuffle of
-//! bytes and one shift: lane `l` takes the eight bytes from `floor(l b / 8)` on and drops `l b mod 8` bits. `7 + 50` bits fit a
-//! lane. A key that is read from memory at each use is then read faster by the bytes that it does not have.
+//! Eight residues of `b` bits are `b` bytes (the wire form of [`crate::Ring::pack_into`]), so a register of
+//! them is one load, one shuffle of bytes and one shift: lane `l` takes the eight bytes from `floor(l b / 8)`
+//! on and drops `l b mod 8` bits. `7 + 50` bits fit a lane. A key that is read from memory at each use is
+//! then read faster by the bytes that it does not have.
 
 #[cfg(target_arch = "x86_64")]
 use super::avx512::load;
@@ -19,8 +20,8 @@ pub struct Packed<'a> {
 }
 
 impl<'a> Packed<'a> {
-    /// The first `len` residues modulo `prime` in `bytes`. More bytes may follow; 64 of them spare the last elements the slow way.
-    /// That residues are reduced is not checked: sums with others are wrong.
+    /// The first `len` residues modulo `prime` in `bytes`. More bytes may follow; 64 of them spare the last
+    /// elements the slow way. That residues are reduced is not checked: sums with others are wrong.
     pub fn new(prime: &Prime, len: usize, bytes: &'a [u8]) -> Result<Self, RnsError> {
         let bits = prime.modulus.bits() as usize;
         let expected = (len as u128 * bits as u128).div_ceil(8);
@@ -150,7 +151,8 @@ impl Second for Packed<'_> {
     unsafe fn register(self, i: usize, [places, shifts, mask]: [__m512i; 3], ahead: usize) -> __m512i {
         let at = i / 8 * self.bits;
         debug_assert!(at + 64 <= self.bytes.len());
-        // SAFETY: 64 bytes from `at` on exist by the bound of `vector_part`; a hint may point anywhere; the caller has the processor.
+        // SAFETY: 64 bytes from `at` on exist by the bound of `vector_part`; a hint may point anywhere; the
+        // caller has the processor.
         unsafe {
             let start = self.bytes.as_ptr().wrapping_add(at);
             _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(ahead).cast());

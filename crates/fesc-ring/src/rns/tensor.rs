@@ -1,8 +1,9 @@
 //! Products of ciphertexts: `(a0 b0, a0 b1 + a1 b0, a1 b1)` in one pass, and the square.
 //!
-//! Cost for eight elements: 4 loads, 3 stores, 8 multiply-adds and three reductions of 5, 44 vector operations at two per cycle: 22 cycles,
-//! which is what is measured while the operands are in the second-level cache. Whole ciphertexts are not, and then the 448 bytes that
-//! move are the limit. A square reads half.
+//! Cost for eight elements: 4 loads, 3 stores, 8 multiply-adds and three reductions of 5, 44 vector
+//! operations at two per cycle: 22 cycles, which is what is measured while the operands are in the
+//! second-level cache. Whole ciphertexts are not, and then the 448 bytes that move are the limit. A square
+//! reads half.
 
 use super::Prime;
 #[cfg(target_arch = "x86_64")]
@@ -64,7 +65,8 @@ impl Prime {
     }
 
     /// # Safety
-    /// The processor must have AVX-512 F and IFMA; `len` must be a multiple of 8 and within all slices. A square does not read `b`.
+    /// The processor must have AVX-512 F and IFMA; `len` must be a multiple of 8 and within all slices. A
+    /// square does not read `b`.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512ifma")]
     unsafe fn products_avx512<const SQUARE: bool>(

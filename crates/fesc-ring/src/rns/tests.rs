@@ -1,4 +1,5 @@
-//! Every kernel on every path against 128-bit arithmetic: random operands and the largest ones, all lengths around a register.
+//! Every kernel on every path against 128-bit arithmetic: random operands and the largest ones, all lengths
+//! around a register.
 #![allow(clippy::unwrap_used)]
 
 mod convert;

@@ -1,17 +1,19 @@
-//! The discrete Gaussian over the integers with standard deviation 3.2, by a cumulative table scanned in constant time.
+//! The discrete Gaussian over the integers with standard deviation 3.2, by a cumulative table scanned in
+//! constant time.
 //!
-//! `P(Z = k)` is proportional to `rho(k) = exp(-k^2 / (2 * 3.2^2)) = exp(-25 k^2 / 512)`. Entry `k` of the table is
-//! `P(|Z| <= k)` in units of `2^-126`, rounded to the nearest integer, up to the last one below `2^126`:
+//! `P(Z = k)` is proportional to `rho(k) = exp(-k^2 / (2 * 3.2^2)) = exp(-25 k^2 / 512)`. Entry `k` of the
+//! table is `P(|Z| <= k)` in units of `2^-126`, rounded to the nearest integer, up to the last one below
+//! `2^126`:
 //!
 //! ```text
 //! table[k] = round(2^126 * (rho(0) + 2 rho(1) + ... + 2 rho(k)) / (rho(0) + 2 rho(1) + 2 rho(2) + ...))
 //! ```
 //!
-//! A sample takes two words `a, b` of the stream: `u = (a >> 1) 2^63 + (b >> 1)` is uniform below `2^126`, the magnitude is the
-//! number of entries at or below `u`, and the low bit of `a` is the sign. All entries are compared for every sample. The
-//! distance to the ideal distribution is below `2^-120` per sample (43 roundings of half a unit, and the tail above
-//! [`TAIL`], which has weight below `2^-132`). The test `table_is_the_formula` recomputes every entry from the formula in 512-bit
-//! arithmetic.
+//! A sample takes two words `a, b` of the stream: `u = (a >> 1) 2^63 + (b >> 1)` is uniform below `2^126`,
+//! the magnitude is the number of entries at or below `u`, and the low bit of `a` is the sign. All entries
+//! are compared for every sample. The distance to the ideal distribution is below `2^-120` per sample (43
+//! roundings of half a unit, and the tail above [`TAIL`], which has weight below `2^-132`). The test
+//! `table_is_the_formula` recomputes every entry from the formula in 512-bit arithmetic.
 
 use crate::Prg;
 use crate::cpu::{self, Path};
@@ -112,7 +114,8 @@ pub fn gaussian_with(path: Path, prg: &mut Prg, out: &mut [i64]) {
     samples.zeroize();
 }
 
-/// One batch. Written so that the compiler turns it into vector code on every path, which makes all paths one program.
+/// One batch. Written so that the compiler turns it into vector code on every path, which makes all paths one
+/// program.
 #[inline(always)]
 fn scan(words: &[u64; 2 * BATCH], samples: &mut [i64; BATCH]) {
     let (mut high, mut low, mut count) = ([0i64; BATCH], [0i64; BATCH], [0i64; BATCH]);

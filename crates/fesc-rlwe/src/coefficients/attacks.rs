@@ -8,8 +8,9 @@ use super::sample::{Q_MASK, errors, small, uniform};
 use super::tests::{pair, prg, whole};
 use super::*;
 
-/// The scalar `m`, `|m| <= 2^47`, for which the top 56 bits of `m a mod 2^104` are nearest to `top`: a closest vector in the lattice
-/// of `(x, x a mod 2^104)`, by the two convergents of `a / 2^104` of about 52 bits.
+/// The scalar `m`, `|m| <= 2^47`, for which the top 56 bits of `m a mod 2^104` are nearest to `top`: a
+/// closest vector in the lattice of `(x, x a mod 2^104)`, by the two convergents of `a / 2^104` of about 52
+/// bits.
 fn recover(a: u128, top: u64) -> i128 {
     // (q, rho): q a = rho mod 2^104, by Euclid's algorithm until both are about 2^52.
     let (mut old, mut new) = ((0i128, 1i128 << LOG_Q), (1i128, a as i128));
@@ -54,7 +55,8 @@ fn without_the_zero_encryption_the_scalars_are_read_off() {
         for (found, response) in found.iter_mut().zip([bare, whole]) {
             let (_, d1) = split("answer", &response, RESPONSE_BYTES).unwrap();
             let d1 = Ring::new(56).unwrap().unpack(d1, DEGREE).unwrap();
-            // A coefficient whose convergents are far from 2^52 may miss; the attacker sees which value comes twice.
+            // A coefficient whose convergents are far from 2^52 may miss; the attacker sees which value comes
+            // twice.
             let weights = (0..8).map(|i| ring.add(ring.from_signed(recover(number(&a, i), d1[i]) as i64), opened));
             let hits = weights.filter(|&w| ring.to_signed(w) == weight).count();
             *found += usize::from(hits >= 2);
@@ -84,7 +86,8 @@ fn chi_squared(phase: &[u64]) -> f64 {
     counts.iter().map(|c| (c - mean).powi(2) / mean).sum()
 }
 
-/// A mask on the message alone leaves the noise `m e` in the low part of the phase, and the key holder knows `e`.
+/// A mask on the message alone leaves the noise `m e` in the low part of the phase, and the key holder knows
+/// `e`.
 #[test]
 fn without_the_mask_the_phase_tells_the_operand() {
     let (holder, evaluator) = pair(22);
@@ -112,7 +115,8 @@ fn without_the_mask_the_phase_tells_the_operand() {
             let near = ring.to_signed(ring.sub(bare.wrapping_add(1 << 15) >> 16, want));
             assert_eq!(near, 0, "coefficient {i}: the bare phase is the product");
         }
-        // Least squares of the low part over the errors, in units of 2^40: the deviation of the estimate is 11 without the mask.
+        // Least squares of the low part over the errors, in units of 2^40: the deviation of the estimate is
+        // 11 without the mask.
         let estimate = |phase: &[u64]| -> f64 {
             let low = phase.iter().map(|&p| f64::from(p as u16 as i16));
             let squares: f64 = e.iter().map(|e| e * e).sum();
@@ -150,8 +154,9 @@ fn random_messages_are_uniform_beside_what_is_sent() {
     assert!((20.0..130.0).contains(&chi), "{chi}");
 }
 
-/// A packed answer is a function of the scalars that the key holder can compute too: without the zero encryption it confirms a guess. Without the mask the phase is
-/// the results. With both it does neither, and every coefficient is uniform, used or not.
+/// A packed answer is a function of the scalars that the key holder can compute too: without the zero
+/// encryption it confirms a guess. Without the mask the phase is the results. With both it does neither, and
+/// every coefficient is uniform, used or not.
 #[test]
 fn packed_answers_tell_no_more_than_others() {
     let (holder, evaluator) = pair(26);

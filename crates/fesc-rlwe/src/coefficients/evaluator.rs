@@ -28,8 +28,8 @@ const ROWS: usize = 32;
 pub struct Scalars<'a> {
     /// All of them.
     pub values: &'a [u64],
-    /// For every output, how many vectors it is a sum of at most; from there on its scalars are zero. Everybody may know that: time depends on it. Outputs that
-    /// are not in here are sums of all vectors.
+    /// For every output, how many vectors it is a sum of at most; from there on its scalars are zero.
+    /// Everybody may know that: time depends on it. Outputs that are not in here are sums of all vectors.
     pub reach: &'a [usize],
 }
 
@@ -72,7 +72,8 @@ pub struct Cipher {
     a: [Vec<u64>; 2],
 }
 
-/// A sum of products modulo `q'`, not yet masked: as secret as the scalars. It leaves only through [`Evaluator::respond`].
+/// A sum of products modulo `q'`, not yet masked: as secret as the scalars. It leaves only through
+/// [`Evaluator::respond`].
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct Sum {
     /// Zero where there is no result.
@@ -119,11 +120,13 @@ impl Evaluator {
         Ok(Cipher { b: low.unpack(b, DEGREE)?, b_high: Some(b_high), a: uniform(&seed) })
     }
 
-    /// `sum_j scalars[o][j] v_j` for every output `o`, packed: one sum for every [`Piece::pack`] outputs. Vector `j` lies in
-    /// cipher `j / g`, value `p` in its coefficient `g p + j mod g`, with `g` of [`Piece::per_cipher`].
+    /// `sum_j scalars[o][j] v_j` for every output `o`, packed: one sum for every [`Piece::pack`] outputs.
+    /// Vector `j` lies in cipher `j / g`, value `p` in its coefficient `g p + j mod g`, with `g` of
+    /// [`Piece::per_cipher`].
     ///
     /// # Errors
-    /// If there are more than [`super::MAX_SUMMANDS`] vectors, not the ciphertexts that they take, or not `outputs` times `vectors` scalars.
+    /// If there are more than [`super::MAX_SUMMANDS`] vectors, not the ciphertexts that they take, or not
+    /// `outputs` times `vectors` scalars.
     pub fn combine(
         &self,
         ciphers: &[Cipher],
@@ -226,7 +229,8 @@ fn multiply(ciphers: &[Cipher], piece: &Piece, rows: Rows, c0: &mut [u64], c1: &
     Ok(wide::combine(shape, &rows.scalars, read, c1)?)
 }
 
-/// Coefficients `at ..` of a polynomial whose coefficients `N ..` are its first ones negated: `X^-at` times it.
+/// Coefficients `at ..` of a polynomial whose coefficients `N ..` are its first ones negated: `X^-at` times
+/// it.
 fn rotated(a: &[Vec<u64>; 2], at: usize, lo: &mut [u64], hi: &mut [u64]) {
     let before = DEGREE.saturating_sub(at).min(lo.len());
     lo[..before].copy_from_slice(&a[0][at.min(DEGREE)..][..before]);

@@ -80,7 +80,8 @@ impl KeyHolder {
         (seed, y)
     }
 
-    /// An encryption of random messages ([`Piece::upload_bytes`]), and the messages: `N` elements of `Z_2^48`, pseudorandom for the evaluator.
+    /// An encryption of random messages ([`Piece::upload_bytes`]), and the messages: `N` elements of
+    /// `Z_2^48`, pseudorandom for the evaluator.
     ///
     /// # Errors
     /// None with these constants.
@@ -97,7 +98,8 @@ impl KeyHolder {
         Ok((bytes, values))
     }
 
-    /// An encryption of given messages ([`GIVEN_BYTES`]): up to `N`, read modulo `2^48`; missing ones are zero.
+    /// An encryption of given messages ([`GIVEN_BYTES`]): up to `N`, read modulo `2^48`; missing ones are
+    /// zero.
     ///
     /// # Errors
     /// If there are more than `N`.

@@ -1,9 +1,12 @@
 //! How vectors lie in ciphertexts and results in answers: for the fewest bytes, work in mind.
 //!
-//! Columns of all vectors are cut into pieces. A piece of block size `B`, a power of two, puts `g = N / B` vectors into one ciphertext, interleaved: value `p` of
-//! vector `j` in coefficient `g p + j mod g`. An answer has up to `g` results in the same way, packed ([`super::pack`]). So a width that is a power of two wastes nothing
-//! in either direction, and another one is worth cutting. All ways to cut a width at the bits of its binary form are tried (a last piece is rounded up), with all numbers
-//! of results in an answer, as far as the noise stays below [`MAX_NOISE`]. What is compared is bytes and a little for the evaluator's work.
+//! Columns of all vectors are cut into pieces. A piece of block size `B`, a power of two, puts `g = N / B`
+//! vectors into one ciphertext, interleaved: value `p` of vector `j` in coefficient `g p + j mod g`. An
+//! answer has up to `g` results in the same way, packed ([`super::pack`]). So a width that is a power of two
+//! wastes nothing in either direction, and another one is worth cutting. All ways to cut a width at the bits
+//! of its binary form are tried (a last piece is rounded up), with all numbers of results in an answer, as
+//! far as the noise stays below [`MAX_NOISE`]. What is compared is bytes and a little for the evaluator's
+//! work.
 
 use std::ops::Range;
 
@@ -11,13 +14,16 @@ use super::{DEGREE, MAX_PACK, RESPONSE_BYTES, SEED_BYTES, noise};
 use crate::{Result, RlweError};
 use fesc_ring::wide::WORD_BITS;
 
-/// Least block: with larger numbers of vectors in a ciphertext, packing would need automorphisms that mix places.
+/// Least block: with larger numbers of vectors in a ciphertext, packing would need automorphisms that mix
+/// places.
 const MIN_BLOCK: usize = DEGREE / MAX_PACK;
-/// Largest deviation of the noise of one product that packing may lead to, in units of the last place. Up to [`super::MAX_SUMMANDS`] all packings stay below 9.2.
+/// Largest deviation of the noise of one product that packing may lead to, in units of the last place. Up to
+/// [`super::MAX_SUMMANDS`] all packings stay below 9.2.
 const MAX_NOISE: f64 = 16.0;
 /// A key switch weighs as much as this many bytes.
 const SWITCH_PRICE: usize = 1024;
-/// A scalar times the `N` coefficients of a ciphertext weighs as much as this many bytes: 0.9 microseconds, where a switch takes 150.
+/// A scalar times the `N` coefficients of a ciphertext weighs as much as this many bytes: 0.9 microseconds,
+/// where a switch takes 150.
 const TERM_PRICE: usize = 8;
 
 /// Some columns of all vectors.
@@ -75,7 +81,8 @@ impl Piece {
         (0..self.width).map(move |p| per * p + i * (per / pack))
     }
 
-    /// Bits of a coefficient that an encryption of random messages sends: packing takes its factor from the message, and so from what is below it.
+    /// Bits of a coefficient that an encryption of random messages sends: packing takes its factor from the
+    /// message, and so from what is below it.
     pub(super) fn sent_bits(&self) -> u32 {
         WORD_BITS - self.pack.trailing_zeros()
     }

@@ -1,6 +1,7 @@
 //! Whole products over a [`Layout`]: what each side sends, and the shares.
 //!
-//! One message each way: [`KeyHolder::upload`], [`Evaluator::answer`], [`KeyHolder::finish`]. On all threads of the current rayon pool.
+//! One message each way: [`KeyHolder::upload`], [`Evaluator::answer`], [`KeyHolder::finish`]. On all threads
+//! of the current rayon pool.
 
 use fesc_ring::Prg;
 use rayon::prelude::*;
@@ -23,7 +24,8 @@ fn spread(piece: &Piece, shares: &[u64], rows: &mut [u64], width: usize) {
 }
 
 impl KeyHolder {
-    /// The message of [`Layout::upload_bytes`], and the vectors that it encrypts: `vectors x width`, row-major, uniform in `Z_2^48` for the evaluator.
+    /// The message of [`Layout::upload_bytes`], and the vectors that it encrypts: `vectors x width`,
+    /// row-major, uniform in `Z_2^48` for the evaluator.
     ///
     /// # Errors
     /// None with these constants.
@@ -48,7 +50,8 @@ impl KeyHolder {
         Ok((bytes, values))
     }
 
-    /// This party's shares of the results, `outputs x width`, from the evaluator's message of [`Layout::response_bytes`].
+    /// This party's shares of the results, `outputs x width`, from the evaluator's message of
+    /// [`Layout::response_bytes`].
     ///
     /// # Errors
     /// If the message has another length.
@@ -70,7 +73,8 @@ impl KeyHolder {
 }
 
 impl Evaluator {
-    /// The message of [`Layout::response_bytes`] to the key holder's `upload`, and this party's shares of the results, `outputs x width`.
+    /// The message of [`Layout::response_bytes`] to the key holder's `upload`, and this party's shares of the
+    /// results, `outputs x width`.
     ///
     /// # Errors
     /// If a length does not fit the layout, or there are more than [`super::MAX_SUMMANDS`] vectors.

@@ -1,21 +1,27 @@
-//! Packing: several results into one ciphertext, by automorphisms (Chen, Dai, Kim and Song 2021, "PackLWEs"; interleaved as in BumbleBee, Lu et al. 2025).
+//! Packing: several results into one ciphertext, by automorphisms (Chen, Dai, Kim and Song 2021, "PackLWEs";
+//! interleaved as in BumbleBee, Lu et al. 2025).
 //!
-//! With `g` vectors in a ciphertext, a result has its values in the coefficients `0 mod g`, and garbage elsewhere. `f <= g` results become one ciphertext that
-//! has `f` times the values of result `i` in the coefficients `i g / f mod g`. Let `h = 2^t` and `sigma_t: X -> X^(N/h + 1)`. It fixes `X^j` for
+//! With `g` vectors in a ciphertext, a result has its values in the coefficients `0 mod g`, and garbage
+//! elsewhere. `f <= g` results become one ciphertext that has `f` times the values of result `i` in the
+//! coefficients `i g / f mod g`. Let `h = 2^t` and `sigma_t: X -> X^(N/h + 1)`. It fixes `X^j` for
 //! `j = 0 mod 2h`, negates it for `j = h mod 2h`, and leaves `j mod 2h` alone for all others. So in
 //!
 //! ```text
 //! merge(E, O) = (E + X^h O) + sigma_t(E - X^h O)
 //! ```
 //!
-//! what `E` and `O` have at `0 mod 2h` is there twice, `O`'s shifted by `h`; what they have at `h mod 2h` is gone; and the rest stays in its places mod `2h`. Levels go from
-//! `h = g / 2` (results `i` and `i + f/2`) down to `h = g / f` (even and odd `i`): `f - 1` merges, each with one key switch. Garbage in places that no result uses is left.
+//! what `E` and `O` have at `0 mod 2h` is there twice, `O`'s shifted by `h`; what they have at `h mod 2h` is
+//! gone; and the rest stays in its places mod `2h`. Levels go from `h = g / 2` (results `i` and `i + f/2`)
+//! down to `h = g / f` (even and odd `i`): `f - 1` merges, each with one key switch. Garbage in places that
+//! no result uses is left.
 //!
-//! The `f` is paid by the message: uploads have it at `2^(56 - log2 f)`, and it stands at `2^56` in the end; what overflows vanishes. Of `c0`, garbage need not be computed: the values are put
-//! into their places, `f`-fold, and the tree has only `c1` and what the switches add to `c0`.
+//! The `f` is paid by the message: uploads have it at `2^(56 - log2 f)`, and it stands at `2^56` in the end;
+//! what overflows vanishes. Of `c0`, garbage need not be computed: the values are put into their places,
+//! `f`-fold, and the tree has only `c1` and what the switches add to `c0`.
 //!
-//! Noise: the merges double the noise of the sums and the message alike. Rounding to `Q`, `v = (1 + 2N/3) / 12`, is doubled at every level; a switch adds `v` and its own `w`, doubled from
-//! there on: `f^2 v + (f^2 - 1) / 3 (v + w)` in units of `Q` ([`super::noise`]).
+//! Noise: the merges double the noise of the sums and the message alike. Rounding to `Q`,
+//! `v = (1 + 2N/3) / 12`, is doubled at every level; a switch adds `v` and its own `w`, doubled from there
+//! on: `f^2 v + (f^2 - 1) / 3 (v + w)` in units of `Q` ([`super::noise`]).
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -82,8 +88,8 @@ impl Packer {
         key.switch(&self.basis, &mut even.c, scratch);
     }
 
-    /// The node of results `i`, `i + stride`, `i + 2 stride`, ..: `keys` are those of the levels below it, the last first in work. Depth first, so that few nodes
-    /// are alive at once and stay in the cache.
+    /// The node of results `i`, `i + stride`, `i + 2 stride`, ..: `keys` are those of the levels below it,
+    /// the last first in work. Depth first, so that few nodes are alive at once and stay in the cache.
     fn node(
         &self,
         results: &[u64],
@@ -102,7 +108,8 @@ impl Packer {
         Some(even)
     }
 
-    /// Packs the `c1` of up to `piece.pack` results, modulo `2^64`: `(c0, c1)` of the answer without the results' own `c0`.
+    /// Packs the `c1` of up to `piece.pack` results, modulo `2^64`: `(c0, c1)` of the answer without the
+    /// results' own `c0`.
     pub(super) fn pack(&self, piece: &Piece, results: &[u64]) -> (Vec<u64>, Vec<u64>) {
         let (top, levels) = (piece.per_cipher().ilog2() as usize, piece.pack.ilog2() as usize);
         // The root merges at the smallest shift.
@@ -197,7 +204,8 @@ mod tests {
                     }
                 }
                 let (found, pack) = ((squares / f64::from(terms as u32)).sqrt(), piece.pack as f64);
-                // In units of the last place: rounding 15 / 2^12 for the leaves, about 0.6 as much for the switches.
+                // In units of the last place: rounding 15 / 2^12 for the leaves, about 0.6 as much for the
+                // switches.
                 assert!(found < 0.0048 * pack && found > 0.002 * pack, "{piece:?}: {found}");
             }
         }

@@ -1,17 +1,20 @@
 //! Polynomials modulo `Q = p0 p1` and `Q P`, in residues: where answers are packed.
 //!
-//! A power of two has no transform, and exact products modulo `2^104` would take big numbers. A sum is rounded anyway, so it is rounded to an odd modulus:
-//! `p0, p1` of 30 bits and the special prime `P` of 36, all of them 1 modulo `2N`. Ciphertexts being packed have residues modulo `p0, p1`; `P` is there
-//! only inside a key switch ([`super::switch`]). Phases are fractions of the modulus, and rounding a ciphertext from one modulus to another moves them by about
-//! `sqrt((1 + 2N/3) / 12) = 15` units of the new one.
+//! A power of two has no transform, and exact products modulo `2^104` would take big numbers. A sum is
+//! rounded anyway, so it is rounded to an odd modulus: `p0, p1` of 30 bits and the special prime `P` of 36,
+//! all of them 1 modulo `2N`. Ciphertexts being packed have residues modulo `p0, p1`; `P` is there only
+//! inside a key switch ([`super::switch`]). Phases are fractions of the modulus, and rounding a ciphertext
+//! from one modulus to another moves them by about `sqrt((1 + 2N/3) / 12) = 15` units of the new one.
 //!
-//! Both conversions are products by constants. Into residues, exactly and for both primes alike: with `c p1 = u 2^64 + v`,
+//! Both conversions are products by constants. Into residues, exactly and for both primes alike: with
+//! `c p1 = u 2^64 + v`,
 //!
 //! ```text
 //! floor(c Q / 2^64) mod p0 = floor(v p0 / 2^64)
 //! ```
 //!
-//! Back, `x / Q = y0 / p0 + y1 / p1 mod 1` with `y_i = x (Q / p_i)^-1 mod p_i`, and each fraction of `2^64` is a product by `floor(2^93 / p_i)`.
+//! Back, `x / Q = y0 / p0 + y1 / p1 mod 1` with `y_i = x (Q / p_i)^-1 mod p_i`, and each fraction of `2^64`
+//! is a product by `floor(2^93 / p_i)`.
 
 use fesc_ring::Prg;
 use fesc_ring::affine::Affine;

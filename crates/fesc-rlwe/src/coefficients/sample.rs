@@ -1,7 +1,8 @@
 //! Public polynomials from seeds, and products modulo `2^104` by a ternary polynomial.
 //!
-//! A factor of 104 bits is cut into 3 balanced digits of 35 bits, `|digit| <= 2^34`: the product of a digit by a ternary polynomial is at most
-//! `2^46` in magnitude and exact modulo one prime of 50 bits. Like [`fesc_ring::poly`], which ends at 64 bits: 3 transforms there, 3 back.
+//! A factor of 104 bits is cut into 3 balanced digits of 35 bits, `|digit| <= 2^34`: the product of a digit
+//! by a ternary polynomial is at most `2^46` in magnitude and exact modulo one prime of 50 bits. Like
+//! [`fesc_ring::poly`], which ends at 64 bits: 3 transforms there, 3 back.
 
 use fesc_ring::Prg;
 use fesc_ring::modulus::Modulus;

@@ -1,18 +1,22 @@
 //! Key switching: from the key `sigma(s)` back to `s`, after an automorphism `sigma: X -> X^k`.
 //!
-//! `sigma` of a ciphertext under `s` is one under `sigma(s)`. The evaluator turns it back with a key that the key holder sends once (Brakerski, Gentry and
-//! Vaikuntanathan 2012; with a special modulus as Gentry, Halevi and Smart 2012, in residues as Han and Ki 2020). For the primes `p_i` of [`super::residues`]:
+//! `sigma` of a ciphertext under `s` is one under `sigma(s)`. The evaluator turns it back with a key that the
+//! key holder sends once (Brakerski, Gentry and Vaikuntanathan 2012; with a special modulus as Gentry, Halevi
+//! and Smart 2012, in residues as Han and Ki 2020). For the primes `p_i` of [`super::residues`]:
 //!
 //! ```text
 //! key      (k0_i, k1_i) = (e_i - k1_i s + P delta_i sigma(s), k1_i) mod Q P        delta_i = 1 mod p_i, 0 mod the other
 //! switch   (c0, c1) -> (c0, 0) + round(sum_i [c1 mod p_i] (k0_i, k1_i) / P)        `c1 sigma(s) = sum_i [c1 mod p_i] delta_i sigma(s) mod Q`
 //! ```
 //!
-//! Noise: a digit is below `2^30`, so `sum digit e / P` has deviation `sqrt(2 N / 3) 2^30 sigma / P = 2.6` units of `Q`, below the 15 of the rounding.
-//! Cost: 6 transforms there, 6 back, 12 products of `N`; bytes of a key `24 N` (the halves `k1_i` are from a seed).
+//! Noise: a digit is below `2^30`, so `sum digit e / P` has deviation `sqrt(2 N / 3) 2^30 sigma / P = 2.6`
+//! units of `Q`, below the 15 of the rounding. Cost: 6 transforms there, 6 back, 12 products of `N`; bytes of
+//! a key `24 N` (the halves `k1_i` are from a seed).
 //!
-//! *Circular security.* A key encrypts `sigma(s)` under `s` itself. That it tells nothing is an assumption on top of RLWE, the one that every scheme with rotation
-//! keys makes. `s` also serves modulo `2^104` (uploads) and `2^64` (the public key); `Q P` has 96 bits, below both the limit of the degree and the uploads' modulus.
+//! *Circular security.* A key encrypts `sigma(s)` under `s` itself. That it tells nothing is an assumption on
+//! top of RLWE, the one that every scheme with rotation keys makes. `s` also serves modulo `2^104` (uploads)
+//! and `2^64` (the public key); `Q P` has 96 bits, below both the limit of the degree and the uploads'
+//! modulus.
 
 use fesc_ring::affine::Affine;
 use fesc_ring::sample::gaussian::SIGMA;
@@ -25,7 +29,8 @@ use super::{DEGREE, SEED_BYTES};
 use crate::error::length;
 use crate::{Result, RlweError};
 
-/// Most levels of packing. Level `t` moves coefficients by multiples of `N / 2^t`, which must leave their places modulo `2^(t+1)` alone: `t <= 5`.
+/// Most levels of packing. Level `t` moves coefficients by multiples of `N / 2^t`, which must leave their
+/// places modulo `2^(t+1)` alone: `t <= 5`.
 pub(super) const LEVELS: usize = 6;
 
 /// Bytes of the residues of one polynomial modulo `Q P`.
@@ -41,7 +46,8 @@ pub(super) fn noise() -> f64 {
     KEPT as f64 * DEGREE as f64 * digit * SIGMA * SIGMA / 2f64.powi(2 * SPECIAL_BITS as i32)
 }
 
-/// The automorphism `X -> X^(N / 2^level + 1)`: it fixes `X^i` for `i = 0 mod 2^(level + 1)` and negates it for `i = 2^level`.
+/// The automorphism `X -> X^(N / 2^level + 1)`: it fixes `X^i` for `i = 0 mod 2^(level + 1)` and negates it
+/// for `i = 2^level`.
 pub(super) struct Automorphism {
     /// Where every coefficient comes from: its index, `N` more if it is negated.
     from: Vec<u16>,
@@ -129,7 +135,8 @@ pub(super) struct SwitchKey {
     digits: Vec<Rows>,
 }
 
-/// Working space of a switch: what a ciphertext under `sigma(s)` is made of, hence as secret as the sums. Wiped on drop.
+/// Working space of a switch: what a ciphertext under `sigma(s)` is made of, hence as secret as the sums.
+/// Wiped on drop.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub(super) struct Scratch {
     /// A polynomial and its negative.

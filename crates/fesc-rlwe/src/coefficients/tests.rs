@@ -219,8 +219,9 @@ fn messages_of_another_length_are_refused() {
     assert_eq!(error, Some(RlweError::Summands { summands: many, most: MAX_SUMMANDS }));
 }
 
-/// The assumption is RLWE with errors of deviation 3.2: `p0 + p1 s` of the public key, and `k0 + k1 s` of every automorphism key at the primes where it has no
-/// message, are such errors, and none serves twice. 4,096 samples: 1.1 % is one deviation of the estimate.
+/// The assumption is RLWE with errors of deviation 3.2: `p0 + p1 s` of the public key, and `k0 + k1 s` of
+/// every automorphism key at the primes where it has no message, are such errors, and none serves twice.
+/// 4,096 samples: 1.1 % is one deviation of the estimate.
 #[test]
 fn keys_have_errors_of_the_stated_size() {
     let (holder, bytes) = KeyHolder::new(&mut prg(13)).unwrap();

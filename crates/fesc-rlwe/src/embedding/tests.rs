@@ -123,7 +123,8 @@ fn a_row_without_its_mask_is_recognised() {
     assert!(distance > 1e12, "no row is near: {distance}");
 }
 
-/// The masks of the rows are public: a query that has one as it is, or with noise alone, names its token, whatever hides the row.
+/// The masks of the rows are public: a query that has one as it is, or with noise alone, names its token,
+/// whatever hides the row.
 #[test]
 fn a_query_without_its_encryption_of_zero_names_the_token() {
     let (_, _, table) = table();
@@ -144,7 +145,8 @@ fn a_query_without_its_encryption_of_zero_names_the_token() {
     assert_eq!(names(&query.mask), [0usize; 0]);
 }
 
-/// The server knows each row's own noise and correlates with it. One document sent many times, as a client may.
+/// The server knows each row's own noise and correlates with it. One document sent many times, as a client
+/// may.
 #[test]
 fn a_mask_on_the_message_alone_is_not_enough() {
     let (values, owner, table) = table();

@@ -58,8 +58,9 @@ impl Block {
         Self::cut_after(params, shape, 0, length)
     }
 
-    /// The same for the `length` tokens that follow the first `before` rows of a share: those rows are only read by the
-    /// convolution. So a document that is computed piece by piece carries the end of one piece into the next.
+    /// The same for the `length` tokens that follow the first `before` rows of a share: those rows are only
+    /// read by the convolution. So a document that is computed piece by piece carries the end of one piece
+    /// into the next.
     ///
     /// # Errors
     /// As [`Self::cut`].

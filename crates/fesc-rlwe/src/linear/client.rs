@@ -13,7 +13,8 @@ use super::server::Hint;
 use crate::error::length;
 use crate::{Result, RlweError};
 
-/// What one block of one matrix of one document needs, used once: not `Clone`, and [`Prepared::send`] consumes it.
+/// What one block of one matrix of one document needs, used once: not `Clone`, and [`Prepared::send`]
+/// consumes it.
 #[derive(ZeroizeOnDrop)]
 pub struct Prepared {
     #[zeroize(skip)]
@@ -54,7 +55,8 @@ impl Prepared {
         ternary(prg, &mut secret);
         let secret = polys.prepare_small(&secret)?;
 
-        // One stream for each error polynomial, so that the work can be shared out; a key comes from the caller's stream.
+        // One stream for each error polynomial, so that the work can be shared out; a key comes from the
+        // caller's stream.
         let key = prg.fork();
         let error = |key: &mut Prg| {
             let mut e = Zeroizing::new(vec![0i64; degree]);
@@ -93,7 +95,8 @@ impl Prepared {
         Ok(Self { ring, shape: *shape, block, common, pads, share })
     }
 
-    /// The message for the client's share of the document (L rows of m), and its share of the result (n rows of `tokens`).
+    /// The message for the client's share of the document (L rows of m), and its share of the result (n rows
+    /// of `tokens`).
     ///
     /// # Errors
     /// If the share does not reach the end of the block.
@@ -104,7 +107,8 @@ impl Prepared {
     }
 }
 
-/// `out += x` over a block: `x` has rows of `inputs` (tokens), `out` has rows of T (features); nothing is added before token 0.
+/// `out += x` over a block: `x` has rows of `inputs` (tokens), `out` has rows of T (features); nothing is
+/// added before token 0.
 pub(super) fn add_block(ring: Ring, block: &Block, inputs: usize, x: &[u64], out: &mut [u64]) -> Result<()> {
     let (first, overlap, used) = (block.first(), block.overlap(), block.coefficients());
     length("a feature for each token", out.len(), inputs * used)?;

@@ -1,6 +1,7 @@
 //! The server's half: the hint, published once, and its share of each block.
 //!
-//! [`Server::to_bytes`] and [`Server::from_bytes`] let a server keep the secrets of a matrix outside its memory.
+//! [`Server::to_bytes`] and [`Server::from_bytes`] let a server keep the secrets of a matrix outside its
+//! memory.
 
 use fesc_ring::gemm::{Update, gemm_par};
 use fesc_ring::poly::PolyRing;
@@ -83,7 +84,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Draws `u` and `e` and makes the hint of integer weights (m rows of n) and taps (n rows, the last one is the present).
+    /// Draws `u` and `e` and makes the hint of integer weights (m rows of n) and taps (n rows, the last one
+    /// is the present).
     ///
     /// The same arguments give the same hint; other weights, taps or polynomials draw other `u` and `e`. The
     /// domain's seed must be new: two hints under one seed are safe only as long as their `u` are
@@ -166,7 +168,8 @@ impl Server {
         params.ring().packed_len(m * n) + 8 * n * shape.taps() + n * params.degree()
     }
 
-    /// All secrets: weights packed to l bits, taps of 8 bytes, `u` of one byte a coefficient. As secret as they are.
+    /// All secrets: weights packed to l bits, taps of 8 bytes, `u` of one byte a coefficient. As secret as
+    /// they are.
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         // Room for all of it: a vector that grows leaves copies behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(Self::bytes(&self.params, &self.shape)));
@@ -195,7 +198,8 @@ impl Server {
         }
     }
 
-    /// The server's share of the result (n rows of `tokens`), from the client's message and its own share of the document (L rows of m).
+    /// The server's share of the result (n rows of `tokens`), from the client's message and its own share of
+    /// the document (L rows of m).
     ///
     /// # Errors
     /// If a length is wrong.

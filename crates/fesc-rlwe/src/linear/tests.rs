@@ -110,9 +110,11 @@ fn shares_add_up_to_the_layer_for_all_shapes() {
     }
 }
 
-/// Deviation as the formula says: 4,090 samples a row, so 1.1 % of it is one deviation of the estimate (more with taps, through which neighbours correlate).
+/// Deviation as the formula says: 4,090 samples a row, so 1.1 % of it is one deviation of the estimate (more
+/// with taps, through which neighbours correlate).
 ///
-/// With weights it is the `e_j` that count. Without them `u_k e' - e_k s` is left, two terms of the same size: where `u`, `e_k` or `e'` is missing, 0.71 of the formula.
+/// With weights it is the `e_j` that count. Without them `u_k e' - e_k s` is left, two terms of the same
+/// size: where `u`, `e_k` or `e'` is missing, 0.71 of the formula.
 #[test]
 fn noise_is_what_the_formula_says() {
     for taps in [1, 4] {
@@ -130,7 +132,8 @@ fn noise_is_what_the_formula_says() {
     }
 }
 
-/// The unknowns of `sum_j x_j a_j = c`, by elimination over `Z_2^48`; `None` where the equations contradict each other.
+/// The unknowns of `sum_j x_j a_j = c`, by elimination over `Z_2^48`; `None` where the equations contradict
+/// each other.
 fn solve(hint: &Hint, unknowns: usize, c: &[u64]) -> Option<Vec<i64>> {
     let (ring, degree) = (hint.params().ring(), hint.params().degree());
     let columns: Vec<Vec<u64>> = (0..unknowns).map(|j| hint.domain().feature(hint.params(), j)).collect();
@@ -170,7 +173,8 @@ fn one_mask_for_two_models_gives_their_difference_away() {
     }
 }
 
-/// What the server reads of a document when pads are known to it: all. With pads of the protocol: nothing near it.
+/// What the server reads of a document when pads are known to it: all. With pads of the protocol: nothing
+/// near it.
 #[test]
 fn blocks_without_pads_give_the_input_away() {
     let case = case(3, 1, 1);
@@ -225,7 +229,8 @@ fn wrong_sizes_are_refused() {
     assert!(matches!(Prepared::new(&case.hint, other, &mut prg(1)), Err(RlweError::Block { .. })));
 }
 
-/// A matrix that was away is the one that went: the same share of a block, and the same bytes again. What is damaged is named.
+/// A matrix that was away is the one that went: the same share of a block, and the same bytes again. What is
+/// damaged is named.
 #[test]
 fn secrets_may_be_kept_as_bytes() {
     let case = case(5, 3, 4);

@@ -1,7 +1,8 @@
 //! How often the products of a bundle are wrong.
 //!
-//! Only answers of the [`crate::slots`] engine can be: by noise, and then in all slots, or by the lift of one slot ([`SlotParams::failure`]). Gilboa's method is exact.
-//! The [`crate::coefficients`] engine works modulo powers of two, so it has no lift, and its noise is what a product that need not be exact allows.
+//! Only answers of the [`crate::slots`] engine can be: by noise, and then in all slots, or by the lift of one
+//! slot ([`SlotParams::failure`]). Gilboa's method is exact. The [`crate::coefficients`] engine works modulo
+//! powers of two, so it has no lift, and its noise is what a product that need not be exact allows.
 
 use std::ops::Add;
 

@@ -1,7 +1,7 @@
 //! Which entry of which tensor lies in which slot.
 //!
-//! Slots run over the sum (slowest), the batch, then left and right, the one that the upload has innermost: there the other operand, the
-//! evaluator's, is constant, which makes its multipliers cheap.
+//! Slots run over the sum (slowest), the batch, then left and right, the one that the upload has innermost:
+//! there the other operand, the evaluator's, is constant, which makes its multipliers cheap.
 
 use fesc_mpc::correlation::{Form, Index};
 use fesc_ring::Ring;
@@ -84,7 +84,8 @@ impl<'a> Layout<'a> {
         (b < self.piece.batch.end).then_some(b)
     }
 
-    /// An operand's places and its own index in a ciphertext. In a shared piece the left operand is the scalars.
+    /// An operand's places and its own index in a ciphertext. In a shared piece the left operand is the
+    /// scalars.
     fn side(&self, side: Side) -> (&Index, usize) {
         match (side, self.scaled.zip(self.piece.scale)) {
             (Side::Left, Some((scaled, scale))) => (scaled.side(scale.scalars), 1),
@@ -104,7 +105,8 @@ impl<'a> Layout<'a> {
         self.slots().step_by(run).map(entry).collect()
     }
 
-    /// The value of an entry in part `part` of the operand's own index and part `sum` of the sum; 0 where there is none.
+    /// The value of an entry in part `part` of the operand's own index and part `sum` of the sum; 0 where
+    /// there is none.
     pub(super) fn value(&self, side: Side, (part, sum): (usize, usize), entry: &Option<Entry>, data: &[u64]) -> i64 {
         let Some(entry) = entry else { return 0 };
         let (index, step) = self.side(side);

@@ -1,14 +1,20 @@
-//! Cross terms of products from RLWE: a [`CrossTerms`] generator over the [`crate::slots`] engine, for OLEs and matrix triples (design 5, review G).
+//! Cross terms of products from RLWE: a [`CrossTerms`] generator over the [`crate::slots`] engine, for OLEs
+//! and matrix triples (design 5, review G).
 //!
-//! Both parties hold additive shares of the operands' masks and want shares of `left0 right1 + left1 right0`. One encrypts its share of an operand slot by
-//! slot, the other multiplies by its own share of the other operand, adds up over the sum, masks and answers. `plan.rs` says which operand and
-//! layout, the cheapest in bytes for every product; `run.rs` how the messages go. Products that need not be exact ([`Product::exact`](fesc_mpc::correlation::Product::exact))
-//! go to the [`coefficients`] engine where that is cheaper still (`scalars.rs`): it chooses this party's share of one mask, and its cross terms may be off by one in
-//! the last place, by a few units where it packs. All others are exact, but for the failures of [`crate::slots`], which [`failures`] counts.
+//! Both parties hold additive shares of the operands' masks and want shares of `left0 right1 + left1 right0`.
+//! One encrypts its share of an operand slot by slot, the other multiplies by its own share of the other
+//! operand, adds up over the sum, masks and answers. `plan.rs` says which operand and layout, the cheapest in
+//! bytes for every product; `run.rs` how the messages go. Products that need not be exact
+//! ([`Product::exact`](fesc_mpc::correlation::Product::exact)) go to the [`coefficients`] engine where that
+//! is cheaper still (`scalars.rs`): it chooses this party's share of one mask, and its cross terms may be off
+//! by one in the last place, by a few units where it packs. All others are exact, but for the failures of
+//! [`crate::slots`], which [`failures`] counts.
 //!
-//! Shares are lifted to centred integers below `2^47`, results are modulo `2^48`: only bundles over that ring are taken, and only where they are cheaper
-//! than Gilboa's method ([`TwoParty::gilboa_bytes`]). Views are those of the engines; every slot of an answer is masked, used or not.
-//! One key pair per party and session; the secret key never leaves. A bundle is planned when it is first met: a run asks for the same ones layer by layer.
+//! Shares are lifted to centred integers below `2^47`, results are modulo `2^48`: only bundles over that ring
+//! are taken, and only where they are cheaper than Gilboa's method ([`TwoParty::gilboa_bytes`]). Views are
+//! those of the engines; every slot of an answer is masked, used or not. One key pair per party and session;
+//! the secret key never leaves. A bundle is planned when it is first met: a run asks for the same ones layer
+//! by layer.
 
 mod failures;
 mod layout;
@@ -89,7 +95,8 @@ impl Whole {
 }
 
 impl Rlwe {
-    /// Draws a key pair for each engine and exchanges public keys: two messages each way. `prg` must be seeded by the operating system.
+    /// Draws a key pair for each engine and exchanges public keys: two messages each way. `prg` must be
+    /// seeded by the operating system.
     ///
     /// # Errors
     /// A failed channel or a malformed key.

@@ -1,8 +1,10 @@
 //! Which operands are encrypted, in which layout: the cheapest in bytes.
 //!
-//! A product has `b` batch places, `l` left, `r` right, and `s` summands ([`Form`]). A ciphertext holds a *split* `b' l' r' s'` of them, at most
-//! `N`, and `x'' = ceil(x / x')` ciphertexts cover an index `x`. An uploaded operand is repeated along the index that it lacks; the `s'` partial
-//! sums of a response are added by both parties, each its shares. With `U` and `D` the bytes of an upload and of a response, frames included:
+//! A product has `b` batch places, `l` left, `r` right, and `s` summands ([`Form`]). A ciphertext holds a
+//! *split* `b' l' r' s'` of them, at most `N`, and `x'' = ceil(x / x')` ciphertexts cover an index `x`. An
+//! uploaded operand is repeated along the index that it lacks; the `s'` partial sums of a response are added
+//! by both parties, each its shares. With `U` and `D` the bytes of an upload and of a response, frames
+//! included:
 //!
 //! | method | bytes |
 //! |---|---|
@@ -12,8 +14,9 @@
 //! | [`Method::Square`], one mask times itself | `b'' (s'' U + D)` |
 //! | [`Method::Shared`], sums of squares of rows together with the same rows times scalars | `b'' (s'' + 1) (U + D)`, one more `U` for every group |
 //!
-//! All splits into powers of two and whole indices are tried. Full tiles of the batch and what is left over are planned apart. The parties take
-//! turns as the one who uploads in the last three methods, so a single tile is worth a little more than its bytes.
+//! All splits into powers of two and whole indices are tried. Full tiles of the batch and what is left over
+//! are planned apart. The parties take turns as the one who uploads in the last three methods, so a single
+//! tile is worth a little more than its bytes.
 
 use std::ops::Range;
 
@@ -89,8 +92,8 @@ impl Extent {
 /// Bytes of an upload and of a response with their frames, and slots.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Prices {
-    /// Most ciphertexts that an evaluator holds at once, 2.1 MB each, and twice the sums that it holds when the summands of a response
-    /// come in several parts.
+    /// Most ciphertexts that an evaluator holds at once, 2.1 MB each, and twice the sums that it holds when
+    /// the summands of a response come in several parts.
     pub held: usize,
     pub slots: usize,
     pub upload: u64,
@@ -331,7 +334,8 @@ fn pieces(goal: &Goal, prices: &Prices) -> Vec<Piece> {
     let mut from = 0;
     while from < whole.batch {
         let rest = whole.batch - from;
-        // One layout for all that is left, or the one with the cheapest full tiles and something else after them.
+        // One layout for all that is left, or the one with the cheapest full tiles and something else after
+        // them.
         let mut all: Option<(u64, Piece)> = None;
         let mut tiled: Option<(f64, Piece)> = None;
         each_piece(goal, from..whole.batch, prices, |piece| {

@@ -1,10 +1,12 @@
 //! The exchange: both parties upload, evaluate and open at the same time.
 //!
-//! Tasks are cut into units (a part of the sum) and units gathered into groups of at most `held` uploads. Step `i`: each party sends the uploads of its own
-//! group `i`, takes the peer's, evaluates and answers, then opens the answers to its own. To a peer that reads as it should, not more than a group of
-//! uploads and [`WINDOW`] answers are on their way: 120 MB, which the channel's queue must take. (A party that awaits nothing in a step does not pause after a
-//! window; its answers are then held up by nothing but the peer's reading.) To a peer that sends and does not read they pile up to the queue's limit, whatever the
-//! window, and there the channel ends in a stall.
+//! Tasks are cut into units (a part of the sum) and units gathered into groups of at most `held` uploads.
+//! Step `i`: each party sends the uploads of its own group `i`, takes the peer's, evaluates and answers, then
+//! opens the answers to its own. To a peer that reads as it should, not more than a group of uploads and
+//! [`WINDOW`] answers are on their way: 120 MB, which the channel's queue must take. (A party that awaits
+//! nothing in a step does not pause after a window; its answers are then held up by nothing but the peer's
+//! reading.) To a peer that sends and does not read they pile up to the queue's limit, whatever the window,
+//! and there the channel ends in a stall.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -1,13 +1,18 @@
-//! Products whose multiplier is one scalar for many values, by the [`crate::coefficients`] engine: the matrix products of the scan.
+//! Products whose multiplier is one scalar for many values, by the [`crate::coefficients`] engine: the matrix
+//! products of the scan.
 //!
-//! `out[b, l, r] = sum over s of left[b, l, s] right[b, r, s]`: for each batch place `b`, scalars `left[b, l, s]` times vectors over `r` (or the sides
-//! exchanged). Each party encrypts its share of the vectors and evaluates on the peer's. The engine *chooses* the vectors: this party's share of that
-//! mask is replaced before anything else uses it. So a mask can be the vectors of one product only; in all others of the bundle it may be anything else.
+//! `out[b, l, r] = sum over s of left[b, l, s] right[b, r, s]`: for each batch place `b`, scalars
+//! `left[b, l, s]` times vectors over `r` (or the sides exchanged). Each party encrypts its share of the
+//! vectors and evaluates on the peer's. The engine *chooses* the vectors: this party's share of that mask is
+//! replaced before anything else uses it. So a mask can be the vectors of one product only; in all others of
+//! the bundle it may be anything else.
 //!
-//! Each of the two cross terms may be off in the last place: by one, or by a few units where results are packed (a deviation of 4.6 at the base size, 9.2 at most). A
-//! triple is off by their sum: deviation 6.5 at the base size, 13 at most. So only products whose asker said that they need not be exact are made here: in this house the five matrix products of the scan, which are truncated next.
-//! And only where the bytes are fewer than those of [`super::plan`]: `U + D` of [`coefficients::Layout`]
-//! for each batch place and direction, with the frames. Which operand is the vectors is decided by bytes and work together.
+//! Each of the two cross terms may be off in the last place: by one, or by a few units where results are
+//! packed (a deviation of 4.6 at the base size, 9.2 at most). A triple is off by their sum: deviation 6.5 at
+//! the base size, 13 at most. So only products whose asker said that they need not be exact are made here: in
+//! this house the five matrix products of the scan, which are truncated next. And only where the bytes are
+//! fewer than those of [`super::plan`]: `U + D` of [`coefficients::Layout`] for each batch place and
+//! direction, with the frames. Which operand is the vectors is decided by bytes and work together.
 //!
 //! | base size | bytes per result, both directions | slots, at most |
 //! |---|---|---|
@@ -17,7 +22,8 @@
 //! | C H, vectors H | 26.4 | 111 |
 //! | recurrence | 27.0 | 66 |
 //!
-//! The uploads of all products are drawn first. Then both parties, in lock-step: send the uploads of a group of batch places, answer the peer's, open.
+//! The uploads of all products are drawn first. Then both parties, in lock-step: send the uploads of a group
+//! of batch places, answer the peer's, open.
 
 use std::ops::Range;
 
@@ -36,7 +42,8 @@ use crate::coefficients::{self, Evaluator, KeyHolder, MAX_SUMMANDS, Scalars};
 const UPLOAD: Tag = Tag(0x0424);
 const ANSWER: Tag = Tag(0x0425);
 
-/// Bytes on their way to a peer that reads, and most of one batch place. Few in tests, so that these see more than one group.
+/// Bytes on their way to a peer that reads, and most of one batch place. Few in tests, so that these see more
+/// than one group.
 const GROUP: usize = if cfg!(test) { 1 << 18 } else { 1 << 26 };
 
 /// A product that this engine makes.
@@ -75,7 +82,8 @@ impl Scaled {
         &masks[if self.vectors == Side::Left { product.right } else { product.left }]
     }
 
-    /// How far a cross term may be off, but for once in `10^11` results: seven deviations and the floor of a share.
+    /// How far a cross term may be off, but for once in `10^11` results: seven deviations and the floor of a
+    /// share.
     #[cfg(test)]
     pub(super) fn tolerance(&self) -> i64 {
         1 + if self.layout.noise() < 1.0 / 6.4 { 0 } else { (7.0 * self.layout.noise()).ceil() as i64 }
@@ -134,7 +142,8 @@ pub(super) struct Engine<'a> {
 }
 
 impl Engine<'_> {
-    /// Draws the vectors of all products: their encryptions by product and batch place, and this party's shares of their masks.
+    /// Draws the vectors of all products: their encryptions by product and batch place, and this party's
+    /// shares of their masks.
     pub(super) fn draw(
         &self,
         scaled: &[Scaled],
@@ -167,7 +176,8 @@ impl Engine<'_> {
         Ok(all)
     }
 
-    /// Exchanges one product and adds this party's shares of both cross terms to `out`. The masks are those after [`Self::draw`].
+    /// Exchanges one product and adds this party's shares of both cross terms to `out`. The masks are those
+    /// after [`Self::draw`].
     pub(super) fn exchange(
         &self,
         channel: &mut Channel,

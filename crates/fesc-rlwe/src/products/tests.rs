@@ -26,7 +26,8 @@ fn exact(bundle: &Bundle) -> Bundle {
     Bundle { products, ..bundle.clone() }
 }
 
-/// The products of the scan, those rounded that the scan asks for so. Axes: k 0, g 1, h 2, i 3, j 4 (both q), n 5, p 6.
+/// The products of the scan, those rounded that the scan asks for so. Axes: k 0, g 1, h 2, i 3, j 4 (both q),
+/// n 5, p 6.
 fn scan_products([k, g, h, q, n, p]: [usize; 6]) -> Vec<(&'static str, Bundle)> {
     let (full, lower) = (Tensor::new, Tensor::lower);
     let sizes = [k, g, h, q, q, n, p];
@@ -184,7 +185,8 @@ fn long_vectors_by_scalars() {
 #[test]
 fn matrix_products_are_packed() {
     let mut sources = parties();
-    // k, g, h, q, n, p: with two groups, with odd sizes, with more outputs than one pack, with more vectors than one ciphertext.
+    // k, g, h, q, n, p: with two groups, with odd sizes, with more outputs than one pack, with more vectors
+    // than one ciphertext.
     for sizes in [[2, 1, 3, 5, 4, 3], [1, 2, 2, 9, 7, 100], [2, 1, 1, 70, 3, 64], [3, 1, 2, 33, 40, 65]] {
         for (name, bundle) in scan_products(sizes) {
             if matches!(name, "S" | "M X" | "B^T V" | "C H") {
@@ -212,7 +214,8 @@ fn a_bundle_is_planned_once() {
     assert!(!Arc::ptr_eq(&first, &source.whole(&bundle).unwrap()));
 }
 
-/// A mask that one product chooses is an operand of others: scalars, slots, and what a second product would choose, which has to choose its other one.
+/// A mask that one product chooses is an operand of others: scalars, slots, and what a second product would
+/// choose, which has to choose its other one.
 #[test]
 fn chosen_masks_serve_other_products() {
     let mut sources = parties();
@@ -236,7 +239,8 @@ fn chosen_masks_serve_other_products() {
     check(&mut sources, "shared masks", &bundle);
 }
 
-/// A bundle of random shape: axes of 0 to 5 places and some long ones, tensors and triangles in any order of axes, up to 4 products that share masks.
+/// A bundle of random shape: axes of 0 to 5 places and some long ones, tensors and triangles in any order of
+/// axes, up to 4 products that share masks.
 fn random_bundle(prg: &mut Prg) -> Bundle {
     let mut below = |n: usize| (prg.next_u64() % n as u64) as usize;
     loop {
@@ -346,7 +350,8 @@ fn bundles_are_taken_where_they_are_cheaper() {
     let full = Tensor::new;
     let large = single(&[4, 40, 30, 50], full(&[0, 1, 2]), full(&[2, 0, 3]), full(&[0, 3, 1]));
     let small = Bundle::triples(ring(), 100);
-    // The generator chooses the shares of the right mask: what is opened and multiplied afterwards must be these.
+    // The generator chooses the shares of the right mask: what is opened and multiplied afterwards must be
+    // these.
     let chosen = rounded(single(&[2, 3, 5, 1500], full(&[0, 1, 2]), full(&[0, 1, 3]), full(&[0, 2, 3])));
     let other = Bundle { ring: Ring::new(40).unwrap(), ..large.clone() };
     let (c0, c1) = Channel::memory_pair();
@@ -392,7 +397,8 @@ fn bundles_are_taken_where_they_are_cheaper() {
     }
 }
 
-/// What the planner finds at the base size (16 chunks of 128 tokens, 24 heads of 64, 128 states), in bytes per element of the result.
+/// What the planner finds at the base size (16 chunks of 128 tokens, 24 heads of 64, 128 states), in bytes
+/// per element of the result.
 #[test]
 fn bytes_at_the_base_size() {
     let prices = Prices::new(&SlotParams::standard().unwrap(), 128);
@@ -428,7 +434,8 @@ fn bytes_at_the_base_size() {
     }
 }
 
-/// Counted by hand: 40,000 products need three tiles of one upload of each operand and one answer, of two products each.
+/// Counted by hand: 40,000 products need three tiles of one upload of each operand and one answer, of two
+/// products each.
 #[test]
 fn failures_follow_the_plan() {
     let params = SlotParams::standard().unwrap();

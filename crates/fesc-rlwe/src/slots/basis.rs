@@ -1,7 +1,8 @@
 //! The eight primes with their transforms, and the conversions between them.
 //!
-//! Limbs 0, 1, 2 are `t1, t2, t3`; limbs 3, 4 are `P' = p1 p2`; limbs 5, 6, 7 are what a response drops, `D`. So `q' = t P'` is a prefix of
-//! `q = t P' D`. All conversions are affine maps of residues ([`Affine`]) and exact:
+//! Limbs 0, 1, 2 are `t1, t2, t3`; limbs 3, 4 are `P' = p1 p2`; limbs 5, 6, 7 are what a response drops, `D`.
+//! So `q' = t P'` is a prefix of `q = t P' D`. All conversions are affine maps of residues ([`Affine`]) and
+//! exact:
 //!
 //! ```text
 //! slots -> P_j      z_i = y_i (t/t_i)^-1 + h_i mod t_i,  h_i = floor(t_i / 2);   sum_i (z_i - h_i) t/t_i mod P_j
@@ -37,7 +38,8 @@ pub(super) struct Limb {
     pub(super) lazy: Lazy,
     plus: Affine,
     minus: Affine,
-    /// Transforms of 2, 4, .. N points. Slot orders agree: the root of `n` points is the `N/n`-th power of that of `N`.
+    /// Transforms of 2, 4, .. N points. Slot orders agree: the root of `n` points is the `N/n`-th power of
+    /// that of `N`.
     plans: Vec<Ntt>,
 }
 
@@ -108,7 +110,8 @@ pub(super) struct Basis {
 
 impl Basis {
     pub(super) fn new(degree: usize, plain: u32, kept: u32, dropped: u32) -> Result<Self> {
-        // Values up to 2^47 are below 2p from 47 bits on; small values are below 2p everywhere; the kernels take primes below 2^50.
+        // Values up to 2^47 are below 2p from 47 bits on; small values are below 2p everywhere; the kernels
+        // take primes below 2^50.
         let fits = (VALUE_BITS..=50).contains(&plain) && (20..=50).contains(&kept) && (45..=50).contains(&dropped);
         if !fits {
             return Err(RlweError::Slots { plain, kept, dropped });
@@ -175,8 +178,8 @@ impl Basis {
         self.weights[2]
     }
 
-    /// Slots modulo each `t_i` (three rows) to slots modulo all primes (eight rows); `rows` has eight rows of one power of two.
-    /// `digits` is scratch, and the caller's to wipe.
+    /// Slots modulo each `t_i` (three rows) to slots modulo all primes (eight rows); `rows` has eight rows of
+    /// one power of two. `digits` is scratch, and the caller's to wipe.
     pub(super) fn extend(&self, rows: &mut [u64], digits: &mut Vec<u64>) {
         let n = rows.len() / LIMBS;
         let (plain, rest) = rows.split_at_mut(PLAIN * n);
@@ -194,7 +197,8 @@ impl Basis {
         }
     }
 
-    /// Coefficients modulo `q` (eight rows) to their rounded quotient by `D` modulo `q'` (the first five rows).
+    /// Coefficients modulo `q` (eight rows) to their rounded quotient by `D` modulo `q'` (the first five
+    /// rows).
     pub(super) fn rescale(&self, rows: &mut [u64]) {
         let n = rows.len() / LIMBS;
         for (k, (shift, maps)) in (KEPT..LIMBS).rev().zip(&self.drop) {
@@ -204,7 +208,8 @@ impl Basis {
         }
     }
 
-    /// Coefficients modulo `q'` (five rows) to the integers modulo `2^64` in the slots of `floor(x / P')`, or of its negative, each in `[0, t)`.
+    /// Coefficients modulo `q'` (five rows) to the integers modulo `2^64` in the slots of `floor(x / P')`, or
+    /// of its negative, each in `[0, t)`.
     pub(super) fn slots_of_floor(&self, rows: &mut [u64], negative: bool) -> Vec<u64> {
         let n = rows.len() / KEPT;
         let (plain, kept) = rows.split_at_mut(PLAIN * n);

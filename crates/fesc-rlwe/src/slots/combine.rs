@@ -1,8 +1,9 @@
 //! Many sums over the same ciphertexts: a small matrix product for each prime and each run of slots.
 //!
-//! `out_o = sum_j m[o][j] o c_j` with `m[o][j]` constant on runs of slots is, for one prime and one run, an (outputs x ciphers) matrix times
-//! (ciphers x slots of the run). Blocks of outputs bound the memory; inside a block the residues of all `m[o][j]` are made once (`weights.rs`), and
-//! tiles of 4 outputs by 16 slots are summed without reduction ([`fesc_ring::lazy`]).
+//! `out_o = sum_j m[o][j] o c_j` with `m[o][j]` constant on runs of slots is, for one prime and one run, an
+//! (outputs x ciphers) matrix times (ciphers x slots of the run). Blocks of outputs bound the memory; inside
+//! a block the residues of all `m[o][j]` are made once (`weights.rs`), and tiles of 4 outputs by 16 slots are
+//! summed without reduction ([`fesc_ring::lazy`]).
 //!
 //! Cost: 16 products modulo a prime per slot product, one pair of vector instructions for eight of them.
 
@@ -20,7 +21,8 @@ use crate::RlweError;
 const BLOCK: usize = 64;
 /// Most words of a block's weights: 128 MB.
 const WEIGHTS: usize = 1 << 24;
-/// Slots whose ciphertext words are gathered at once: long enough for the prefetcher, and 128 of them fit the second cache.
+/// Slots whose ciphertext words are gathered at once: long enough for the prefetcher, and 128 of them fit the
+/// second cache.
 const GATHER: usize = 256;
 /// Runs of a task, where that is not too many or too few slots: a cache line of weights.
 const RUNS: usize = 8;
@@ -28,11 +30,13 @@ const RUNS: usize = 8;
 const TASK: usize = 2048;
 
 impl Evaluator {
-    /// Hands each `out_o = sum_j m[o][j] o c_j` to `sink`, in order. `value(o, j, r)` is `m[o][j]` on run `r` of `run` slots; where `skip(o, j)`, it
-    /// is zero and not asked for. Works on up to 64 outputs at once: their sums and at most 128 MB of weights are all the memory it takes.
+    /// Hands each `out_o = sum_j m[o][j] o c_j` to `sink`, in order. `value(o, j, r)` is `m[o][j]` on run `r`
+    /// of `run` slots; where `skip(o, j)`, it is zero and not asked for. Works on up to 64 outputs at once:
+    /// their sums and at most 128 MB of weights are all the memory it takes.
     ///
     /// # Errors
-    /// If `run` is not a power of two up to the slots, if a value is above `2^47` in magnitude, or what `sink` says.
+    /// If `run` is not a power of two up to the slots, if a value is above `2^47` in magnitude, or what
+    /// `sink` says.
     pub fn combine_each<E: From<RlweError>>(
         &self,
         ciphers: &[Cipher],

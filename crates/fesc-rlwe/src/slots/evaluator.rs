@@ -29,8 +29,8 @@ pub struct Cipher {
     pub(super) rows: Buffer,
 }
 
-/// A sum of products under encryption. It tells the key holder the evaluator's operands, so it is wiped, and only
-/// [`Evaluator::respond`] lets it out.
+/// A sum of products under encryption. It tells the key holder the evaluator's operands, so it is wiped, and
+/// only [`Evaluator::respond`] lets it out.
 pub struct Sum {
     pub(super) rows: Buffer,
 }
@@ -105,7 +105,8 @@ impl Evaluator {
     /// An operand of one value per run of `run` slots; the runs after the last value are zero.
     ///
     /// # Errors
-    /// If `run` is not a power of two up to the slots, there are more values than runs, or one is above `2^47` in magnitude.
+    /// If `run` is not a power of two up to the slots, there are more values than runs, or one is above
+    /// `2^47` in magnitude.
     pub fn multiplier(&self, values: &[i64], run: usize) -> Result<Multiplier> {
         let expected = self.check_run(run)?;
         if values.len() > expected {
@@ -153,8 +154,8 @@ impl Evaluator {
         }
     }
 
-    /// Turns a sum into a response of [`SlotParams::response_bytes`] bytes and the evaluator's own share modulo `2^48` of each slot.
-    /// Draws a fresh encryption of zero and a fresh mask.
+    /// Turns a sum into a response of [`SlotParams::response_bytes`] bytes and the evaluator's own share
+    /// modulo `2^48` of each slot. Draws a fresh encryption of zero and a fresh mask.
     pub fn respond(&self, sum: Sum, prg: &mut Prg) -> (Vec<u8>, Vec<u64>) {
         let blind = Blind::fresh(self.params.slots(), prg);
         let seed = wire::fresh_seed(prg);
@@ -183,8 +184,8 @@ impl Evaluator {
         (Zeroizing::new(c0[..KEPT * n].to_vec()), c1[..KEPT * n].to_vec())
     }
 
-    /// The evaluator's share when the key holder gets the polynomial of `seed` in the place of `d0`: that of `-floor(R / P')`, `R` the
-    /// difference of the two.
+    /// The evaluator's share when the key holder gets the polynomial of `seed` in the place of `d0`: that of
+    /// `-floor(R / P')`, `R` the difference of the two.
     pub(super) fn share(&self, mut d0: Zeroizing<Vec<u64>>, seed: &Seed) -> Vec<u64> {
         let (basis, n) = (self.params.basis(), self.params.slots());
         d0.par_chunks_exact_mut(n).zip(&basis.limbs[..KEPT]).for_each(|(row, limb)| {

@@ -54,8 +54,8 @@ impl KeyHolder {
         &self.params
     }
 
-    /// Encrypts up to [`SlotParams::slots`] values of magnitude up to `2^47`; the slots after them are zero. Every call draws a fresh
-    /// seed and fresh noise. The result has [`SlotParams::upload_bytes`] bytes.
+    /// Encrypts up to [`SlotParams::slots`] values of magnitude up to `2^47`; the slots after them are zero.
+    /// Every call draws a fresh seed and fresh noise. The result has [`SlotParams::upload_bytes`] bytes.
     ///
     /// # Errors
     /// If there are too many values or one is too large.

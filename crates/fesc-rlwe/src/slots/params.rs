@@ -18,9 +18,11 @@ pub struct SlotParams {
 }
 
 impl SlotParams {
-    /// `N = 16384`, three plaintext primes of 48 bits, two kept ones of 29, three dropped ones of 49: `log2 q = 349` of at most 430.
+    /// `N = 16384`, three plaintext primes of 48 bits, two kept ones of 29, three dropped ones of 49:
+    /// `log2 q = 349` of at most 430.
     ///
-    /// Chosen for the fewest bytes at which a whole inference meets no wrong answer but once in `2^22` (module docs).
+    /// Chosen for the fewest bytes at which a whole inference meets no wrong answer but once in `2^22`
+    /// (module docs).
     ///
     /// # Errors
     /// None with these constants.
@@ -28,10 +30,12 @@ impl SlotParams {
         Self::new(16384, 48, 29, 49)
     }
 
-    /// A set with the largest primes of the given bits: three of the plaintext, two that a response keeps, three that it drops.
+    /// A set with the largest primes of the given bits: three of the plaintext, two that a response keeps,
+    /// three that it drops.
     ///
     /// # Errors
-    /// [`crate::RlweError::Weak`] if `q` is too large for the degree, [`crate::RlweError::Slots`] for sizes that the conversions do not take.
+    /// [`crate::RlweError::Weak`] if `q` is too large for the degree, [`crate::RlweError::Slots`] for sizes
+    /// that the conversions do not take.
     pub fn new(degree: usize, plain: u32, kept: u32, dropped: u32) -> Result<Self> {
         params::check(degree, 3 * plain + 2 * kept + 3 * dropped)?;
         Ok(Self { basis: Arc::new(Basis::new(degree, plain, kept, dropped)?) })
@@ -70,7 +74,8 @@ impl SlotParams {
         self.basis.limbs[range].iter().map(|l| l.modulus.value() as f64).product()
     }
 
-    /// Standard deviation of the noise of a response's phase (modulo `q'`), for a sum of `terms` products with multipliers on runs of `run` slots.
+    /// Standard deviation of the noise of a response's phase (modulo `q'`), for a sum of `terms` products
+    /// with multipliers on runs of `run` slots.
     pub fn noise(&self, terms: usize, run: usize) -> f64 {
         let n = self.slots() as f64;
         let (t, dropped) = (self.product(0..PLAIN), self.product(KEPT..LIMBS));
@@ -79,8 +84,9 @@ impl SlotParams {
         ((before / dropped).powi(2) + (1.0 + 2.0 * n / 3.0) / 12.0).sqrt()
     }
 
-    /// Expected number of failures of a response for a sum of `terms` products of uniform 48-bit operands, with multipliers on runs of `run` slots: one that makes all
-    /// slots wrong (noise), and wrong slots (lift). Module docs have the argument.
+    /// Expected number of failures of a response for a sum of `terms` products of uniform 48-bit operands,
+    /// with multipliers on runs of `run` slots: one that makes all slots wrong (noise), and wrong slots
+    /// (lift). Module docs have the argument.
     pub fn failure(&self, terms: usize, run: usize) -> (f64, f64) {
         // The mean magnitude of a Gaussian of deviation 1.
         let mean = (2.0 / std::f64::consts::PI).sqrt();

@@ -1,4 +1,5 @@
-//! Buffers of ciphertext size that are used again: a fresh one costs 512 page faults, about as much time as reading an upload.
+//! Buffers of ciphertext size that are used again: a fresh one costs 512 page faults, about as much time as
+//! reading an upload.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -45,7 +46,8 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         let mut words = std::mem::take(&mut self.words);
         if self.wipe {
-            // Not a store that nobody reads: the words live on behind a lock. `black_box` keeps it so when the list is full.
+            // Not a store that nobody reads: the words live on behind a lock. `black_box` keeps it so when
+            // the list is full.
             words.fill(0);
             std::hint::black_box(words.as_slice());
         }

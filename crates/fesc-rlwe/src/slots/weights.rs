@@ -13,8 +13,8 @@ use super::key::check_values;
 use crate::Result;
 use crate::RlweError;
 
-/// For each group of 4 outputs, prime, ciphertext and output: one word per run, as the transforms make them. The memory goes back to the
-/// evaluator, which wipes it at its end.
+/// For each group of 4 outputs, prime, ciphertext and output: one word per run, as the transforms make them.
+/// The memory goes back to the evaluator, which wipes it at its end.
 pub(super) struct Weights<'a> {
     owner: &'a Evaluator,
     words: Zeroizing<Vec<u64>>,
@@ -44,7 +44,8 @@ impl<'a> Weights<'a> {
         let spans: Vec<Range<usize>> = groups.iter().map(span).collect();
         let (part, size) = (ciphers * ROWS * runs, LIMBS * ciphers * ROWS * runs);
         let mut words = std::mem::take(&mut *owner.scratch.lock().unwrap_or_else(PoisonError::into_inner));
-        // What is outside the spans is never read, so old content does not matter. Growing in place would leave a copy behind.
+        // What is outside the spans is never read, so old content does not matter. Growing in place would
+        // leave a copy behind.
         if words.len() < groups.len() * size {
             words = Zeroizing::new(vec![0; groups.len() * size]);
         }
@@ -122,7 +123,8 @@ pub(super) struct Turned {
 }
 
 impl Turned {
-    /// The rows of one group and run, and the ciphertexts they belong to. Runs count from the first that was turned.
+    /// The rows of one group and run, and the ciphertexts they belong to. Runs count from the first that was
+    /// turned.
     pub(super) fn rows(&self, group: usize, run: usize) -> (&[[u64; ROWS]], Range<usize>) {
         let (start, span) = &self.places[group];
         let start = run * self.size + start;

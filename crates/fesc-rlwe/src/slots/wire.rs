@@ -5,7 +5,8 @@
 //! | upload, public key | seed of `a` (16), then `b` modulo each of the eight primes |
 //! | response | seed of `d0` (16), then `d1` modulo each of the first five primes |
 //!
-//! Each residue takes as many bits as its prime. Lengths are exact, and a residue at or above its prime is refused.
+//! Each residue takes as many bits as its prime. Lengths are exact, and a residue at or above its prime is
+//! refused.
 
 use fesc_ring::Prg;
 use fesc_ring::sample::uniform_mod;

@@ -55,7 +55,8 @@ pub(super) fn lower_of(q: usize, full: &Shared) -> Shared {
     Shared::new(full.ring(), out)
 }
 
-/// Lower triangles `[chunk][head]` with `diagonal` (`[chunk][head][token]`) on the diagonal, to be filled by [`fill_level`].
+/// Lower triangles `[chunk][head]` with `diagonal` (`[chunk][head][token]`) on the diagonal, to be filled by
+/// [`fill_level`].
 pub(super) fn on_diagonal(ring: Ring, q: usize, diagonal: &[u64], factor: u64) -> Vec<u64> {
     let mut out = vec![0; diagonal.len() / q * triangle(q)];
     for (lower, diagonal) in out.chunks_exact_mut(triangle(q)).zip(diagonal.chunks_exact(q)) {

@@ -1,7 +1,8 @@
-//! The block dual form on shares (design 6.3, review E): `fesc_model::twin`'s scan, step by step, in one pass over a segment.
+//! The block dual form on shares (design 6.3, review E): `fesc_model::twin`'s scan, step by step, in one pass
+//! over a segment.
 //!
-//! All chunks and heads of a segment go through each step together, so rounds do not grow with tokens. Steps, with `cs` the sums of z inside a chunk
-//! (local) and s.* the layer's scales; `->` is one rounding:
+//! All chunks and heads of a segment go through each step together, so rounds do not grow with tokens. Steps,
+//! with `cs` the sums of z inside a chunk (local) and s.* the layer's scales; `->` is one rounding:
 //!
 //! | step | computes | scale |
 //! |---|---|---|
@@ -17,16 +18,18 @@
 //! | open, product | C H | s.bc + s.state -> s.mixed + s.x - s.exp |
 //! | open, product | Y + row o (C H) | s.mixed + s.x -> s.scanned |
 //!
-//! A carry enters as a state before the first chunk whose own sum is 0; the state after the last chunk is one more sum. The last
-//! chunk is padded with zeros; fewer tokens than a chunk are one chunk of that many. One chunk alone
-//! has no states.
+//! A carry enters as a state before the first chunk whose own sum is 0; the state after the last chunk is one
+//! more sum. The last chunk is padded with zeros; fewer tokens than a chunk are one chunk of that many. One
+//! chunk alone has no states.
 //!
-//! Every integer is one that the twin may give: an exact product, then the floor or the ceiling of a quotient. (S, M X, chunk states, H and C H ask for
-//! rounded correlations: from `fesc_rlwe`'s coefficients engine these five products may be off by a few units of the last place, before they are rounded.) What is public (a factor that is exp(0), the
-//! diagonal of the decay matrix) enters as a constant.
+//! Every integer is one that the twin may give: an exact product, then the floor or the ceiling of a
+//! quotient. (S, M X, chunk states, H and C H ask for rounded correlations: from `fesc_rlwe`'s coefficients
+//! engine these five products may be off by a few units of the last place, before they are rounded.) What is
+//! public (a factor that is exp(0), the diagonal of the decay matrix) enters as a constant.
 //!
-//! Cost: [`Dual::steps`]. What the parties see: tensors under masks that are used once, and the messages of the truncations and exps.
-//! Not guaranteed: a right result when a value leaves its range; calibration must keep tensors inside (the twin checks).
+//! Cost: [`Dual::steps`]. What the parties see: tensors under masks that are used once, and the messages of
+//! the truncations and exps. Not guaranteed: a right result when a value leaves its range; calibration must
+//! keep tensors inside (the twin checks).
 
 mod layout;
 mod run;
@@ -70,7 +73,8 @@ enum Action<'a> {
 }
 
 impl Dual {
-    /// A kernel for `tokens` of one segment, with a state that enters (`carry_in`) or is handed on (`carry_out`).
+    /// A kernel for `tokens` of one segment, with a state that enters (`carry_in`) or is handed on
+    /// (`carry_out`).
     ///
     /// # Errors
     /// For 0 tokens or more than a segment has, and for shapes and scales that do not fit together.
@@ -117,7 +121,8 @@ impl Dual {
         Ok(Self { dims, ring, scales: *s, chunk, document, segment, levels, factors, wiring })
     }
 
-    /// The cost by step, in order; the sum of the bytes and of the rounds is that of [`crate::Scan::declare`].
+    /// The cost by step, in order; the sum of the bytes and of the rounds is that of
+    /// [`crate::Scan::declare`].
     ///
     /// # Errors
     /// As [`crate::Scan::declare`].

@@ -217,7 +217,8 @@ impl Dual {
         Exps { rights, rows: shared(rows), scaled: shared(left.0), deltas: shared(left.1), lefts }
     }
 
-    /// Left factors by level, `[chunk][head][node][left]`: products where there is an exp, Delta itself next to a midpoint.
+    /// Left factors by level, `[chunk][head][node][left]`: products where there is an exp, Delta itself next
+    /// to a midpoint.
     fn lefts(&self, products: &Shared, delta: &Shared) -> Vec<Shared> {
         let (heads, q) = (self.dims.heads(), self.segment.q);
         let of_level = |l: &super::tree::Level| {

@@ -1,9 +1,11 @@
 //! Which chunks a segment has, and what is computed for each.
 //!
-//! A chunk is *kept* if its own state is used by a later chunk or leaves the segment, and *entered* if a state enters it. One chunk alone may be
-//! neither; in a longer segment at most the first is not entered and the last not kept. They share the others' tensors all the same, with zeros
-//! where nothing is to be computed: tensors of one chunk would save 7 MB online at base shape (2 percent of 16 chunks), but cost 13 percent more
-//! RLWE bytes to prepare at 16 chunks and 28 percent at 4, because few equal products fill ciphertexts badly.
+//! A chunk is *kept* if its own state is used by a later chunk or leaves the segment, and *entered* if a
+//! state enters it. One chunk alone may be neither; in a longer segment at most the first is not entered and
+//! the last not kept. They share the others' tensors all the same, with zeros where nothing is to be
+//! computed: tensors of one chunk would save 7 MB online at base shape (2 percent of 16 chunks), but cost 13
+//! percent more RLWE bytes to prepare at 16 chunks and 28 percent at 4, because few equal products fill
+//! ciphertexts badly.
 
 /// The chunks of one segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +51,8 @@ impl Segment {
         self.chunks - usize::from(!self.carry_out)
     }
 
-    /// States that enter a later chunk or leave: the carry, then those of the kept chunks. There are as many sums of them: one for
-    /// each entered chunk, then the one that leaves.
+    /// States that enter a later chunk or leave: the carry, then those of the kept chunks. There are as many
+    /// sums of them: one for each entered chunk, then the one that leaves.
     pub(super) fn states(&self) -> usize {
         self.chunks - 1 + usize::from(self.carry_in) + usize::from(self.carry_out)
     }

@@ -8,8 +8,9 @@ use fesc_ring::Ring;
 
 use crate::Result;
 
-/// `x` at `from` fractional bits brought to `to`: floor or ceiling of the quotient (`fesc_approx::trunc::round`: one unit is subtracted first), or
-/// a shift to the left, which is local. One round, or none.
+/// `x` at `from` fractional bits brought to `to`: floor or ceiling of the quotient
+/// (`fesc_approx::trunc::round`: one unit is subtracted first), or a shift to the left, which is local. One
+/// round, or none.
 pub(super) fn rescale(party: &mut Party, x: Shared, from: u32, to: u32) -> Result<Shared> {
     if x.is_empty() || from == to {
         return Ok(x);

@@ -1,7 +1,9 @@
 //! The aligned binary tree of recursive halving (design 6.3).
 //!
-//! At level `l` a node covers `2 half` tokens, `half = 2^l`, and its midpoint is `m`. Token i from m on and token j before m meet in exactly one node of
-//! the tree, so `exp(cs_i - cs_j) = exp(cs_i - cs_(m-1)) exp(cs_(m-1) - cs_j)` gives every entry below the diagonal by one outer product per node.
+//! At level `l` a node covers `2 half` tokens, `half = 2^l`, and its midpoint is `m`. Token i from m on and
+//! token j before m meet in exactly one node of the tree, so
+//! `exp(cs_i - cs_j) = exp(cs_i - cs_(m-1)) exp(cs_(m-1) - cs_j)` gives every entry below the diagonal by one
+//! outer product per node.
 
 /// All nodes of one size that have tokens on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,7 +11,8 @@ pub(super) struct Level {
     /// Tokens left of a midpoint.
     pub(super) half: usize,
     pub(super) nodes: usize,
-    /// Tokens right of a midpoint; in the last node of a chunk that is no power of two some of them may be padding.
+    /// Tokens right of a midpoint; in the last node of a chunk that is no power of two some of them may be
+    /// padding.
     pub(super) rights: usize,
 }
 
@@ -47,8 +50,8 @@ pub(super) struct Factor {
     pub(super) to: Target,
 }
 
-/// The exps of one chunk with `real` tokens: right factors, left factors, columns, rows. Those whose exponent is 0 by construction (the
-/// left factor next to a midpoint, the column of the last token) are left out.
+/// The exps of one chunk with `real` tokens: right factors, left factors, columns, rows. Those whose exponent
+/// is 0 by construction (the left factor next to a midpoint, the column of the last token) are left out.
 pub(super) fn factors(levels: &[Level], real: usize, entered: bool, kept: bool) -> Vec<Factor> {
     let mut out = Vec::new();
     for (level, l) in levels.iter().enumerate() {

@@ -1,8 +1,9 @@
 //! The bundle of one segment: which tensors are opened, and which products they serve.
 //!
-//! Every tensor is opened once under a mask of its own. Axes of size 1 are left out, so that the bundle stays within the limits of
-//! `fesc-mpc` at every shape. The five sums (S, Y, states, H, C H) are
-//! asked for as rounded products where they are truncated by [`VANISH`] bits or more next. k: chunks, g: groups, r: heads of a group, i, j: tokens of a chunk, n: states, p: channels of a head.
+//! Every tensor is opened once under a mask of its own. Axes of size 1 are left out, so that the bundle stays
+//! within the limits of `fesc-mpc` at every shape. The five sums (S, Y, states, H, C H) are asked for as
+//! rounded products where they are truncated by [`VANISH`] bits or more next. k: chunks, g: groups, r: heads
+//! of a group, i, j: tokens of a chunk, n: states, p: channels of a head.
 //!
 //! | product | operands | result |
 //! |---|---|---|
@@ -46,10 +47,13 @@ impl Dims {
     }
 }
 
-/// Truncated by so many bits, a product need not be exact. A rounded triple is off by the errors of two cross terms (`fesc_rlwe::coefficients`): together they have a deviation of at
-/// most 13 units of the last place (sums of 512, 64 to an answer; 6.5 at the base size). Seven deviations are 91 units, 0.36 of an ulp of what is truncated, and 46 units, 0.18, at
-/// the base size. So a result is less than 1.36 ulps from the exact quotient, where an exact product would leave 1 (but for one result in 10^11). A limit of 10 is not free: it would
-/// ask for exact triples of the sums that a layer's scales truncate by 8 or 9 bits, at up to six times the bytes.
+/// Truncated by so many bits, a product need not be exact. A rounded triple is off by the errors of two cross
+/// terms (`fesc_rlwe::coefficients`): together they have a deviation of at most 13 units of the last place
+/// (sums of 512, 64 to an answer; 6.5 at the base size). Seven deviations are 91 units, 0.36 of an ulp of
+/// what is truncated, and 46 units, 0.18, at the base size. So a result is less than 1.36 ulps from the exact
+/// quotient, where an exact product would leave 1 (but for one result in 10^11). A limit of 10 is not free:
+/// it would ask for exact triples of the sums that a layer's scales truncate by 8 or 9 bits, at up to six
+/// times the bytes.
 pub(super) const VANISH: u32 = 8;
 
 /// By how many bits each sum is truncated next.
@@ -172,7 +176,8 @@ impl Builder {
         self.result(Product::new(left, right, Tensor::new(&out.concat())))
     }
 
-    /// A product that is truncated by `shift` bits next: its correlation may be off by a few units of the last place if that is enough.
+    /// A product that is truncated by `shift` bits next: its correlation may be off by a few units of the
+    /// last place if that is enough.
     fn sum(&mut self, left: usize, right: usize, out: &[&[u8]], shift: u32) -> usize {
         let product = Product::new(left, right, Tensor::new(&out.concat()));
         self.result(if shift < VANISH { product } else { product.rounded() })

@@ -1,7 +1,8 @@
 //! The private scan against the twin and against the recurrence.
 //!
-//! Stated: with Delta to 0.2 and x, B, C to 1 a private result deviates from the twin ([`Rounding::nearest`]) by less than 1.5 ulps of y (2^-16), and no value
-//! is further off than 8; it is the twin's bit for bit where no rounding has anything to round.
+//! Stated: with Delta to 0.2 and x, B, C to 1 a private result deviates from the twin ([`Rounding::nearest`])
+//! by less than 1.5 ulps of y (2^-16), and no value is further off than 8; it is the twin's bit for bit where
+//! no rounding has anything to round.
 
 use fesc_model::outline::scale::SEGMENT;
 use fesc_model::twin::{ExpForm, Rounding};
@@ -63,8 +64,9 @@ fn extreme_decays() {
     }
 }
 
-/// The linear forms of exp. Their pieces do not meet, so that near a threshold the sharing decides between results that differ by up to twice the form's error:
-/// measured here are 2.7 ulps with the coarse form and 0.7 with the fine one.
+/// The linear forms of exp. Their pieces do not meet, so that near a threshold the sharing decides between
+/// results that differ by up to twice the form's error: measured here are 2.7 ulps with the coarse form and
+/// 0.7 with the fine one.
 #[test]
 fn other_forms_of_exp() {
     for (form, bound) in [(ExpForm::Coarse, 6.0), (ExpForm::Fine, 1.5)] {
@@ -84,7 +86,8 @@ fn segments_carry() {
     check_against_twin(&layer, 2 * SEGMENT + 130, Decay::Mixed);
 }
 
-/// Where every quotient is an integer, roundings have no choice: the integers are the twin's, also over segments.
+/// Where every quotient is an integer, roundings have no choice: the integers are the twin's, also over
+/// segments.
 #[test]
 fn exact_where_nothing_is_rounded() {
     let layer = layer(2, 4, 3, 2);
@@ -99,9 +102,10 @@ fn exact_where_nothing_is_rounded() {
 
 /// How far roundings and the form of exp may move y from the recurrence, by token.
 ///
-/// exp is off by at most 0.00105, and a path from a token to an output has at most three factors, or four with a carry; without decay all factors are
-/// exactly 1. `reach` is what the absolute values add up to without decay. Roundings: scores and M once per token of a chunk, Lt and left factors
-/// through the scores, col and V once per token through B and C, states and H once per chunk, C H and y once.
+/// exp is off by at most 0.00105, and a path from a token to an output has at most three factors, or four
+/// with a carry; without decay all factors are exactly 1. `reach` is what the absolute values add up to
+/// without decay. Roundings: scores and M once per token of a chunk, Lt and left factors through the scores,
+/// col and V once per token through B and C, states and H once per chunk, C H and y once.
 fn tolerance(layer: &Layer, plain: &Plain, q: usize, decay: Decay) -> Vec<f64> {
     let (s, n) = (&layer.forms.scales, layer.shape.state as f64);
     let absolute = |v: &[f64]| v.iter().map(|v| v.abs()).collect::<Vec<_>>();
@@ -123,7 +127,8 @@ fn tolerance(layer: &Layer, plain: &Plain, q: usize, decay: Decay) -> Vec<f64> {
     reach.iter().map(|r| form * r + rounding).collect()
 }
 
-/// Small chunks, so that a few tokens are many chunks: y and the state after them against the recurrence, with a carry between the kernels.
+/// Small chunks, so that a few tokens are many chunks: y and the state after them against the recurrence,
+/// with a carry between the kernels.
 fn check_against_recurrence(layer: &Layer, cuts: &[usize], q: usize, decay: Decay, source: Source) {
     let tokens = cuts.iter().sum();
     let document = document(layer, tokens, decay, false, 77);

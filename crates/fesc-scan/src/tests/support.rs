@@ -68,7 +68,8 @@ pub(super) struct Document {
     pub(super) z: Vec<i64>,
 }
 
-/// A random document; with `grid` every value is a multiple of 1/8 (Delta: of 1/32), so that no product has bits to be rounded.
+/// A random document; with `grid` every value is a multiple of 1/8 (Delta: of 1/32), so that no product has
+/// bits to be rounded.
 pub(super) fn document(layer: &Layer, tokens: usize, decay: Decay, grid: bool, seed: u8) -> Document {
     let (shape, s) = (&layer.shape, &layer.forms.scales);
     let mut prg = Prg::from_seed([seed; 16]);

@@ -1,8 +1,9 @@
-//! SiLU and softplus with their derivatives: exact, by the fast plan's pieces, or by the paper's even residual.
+//! SiLU and softplus with their derivatives: exact, by the fast plan's pieces, or by the paper's even
+//! residual.
 //!
-//! Loops run over tiles of sixteen values, so that the compiler makes vector code of them under `pulp`'s run-time
-//! choice of AVX-512, AVX2 or portable code. The derivative of a piecewise form is that of the chosen piece: at a knot
-//! the form may jump, and the jump has no derivative.
+//! Loops run over tiles of sixteen values, so that the compiler makes vector code of them under `pulp`'s
+//! run-time choice of AVX-512, AVX2 or portable code. The derivative of a piecewise form is that of the
+//! chosen piece: at a knot the form may jump, and the jump has no derivative.
 
 use fesc_approx::FixedPiecewise;
 use fesc_approx::paper::even::EvenResidual;

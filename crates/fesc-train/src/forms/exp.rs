@@ -2,7 +2,8 @@
 
 /// `e^x` with an error of about 2 ulp; saturates at `e^-87` and `e^88` instead of reaching 0 or infinity.
 ///
-/// `x = n ln 2 + r`, `|r| <= ln 2 / 2`, a polynomial of degree 7 in `r`, and `2^n` put into the exponent bits. NaN gives NaN.
+/// `x = n ln 2 + r`, `|r| <= ln 2 / 2`, a polynomial of degree 7 in `r`, and `2^n` put into the exponent
+/// bits. NaN gives NaN.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     /// 1.5 2^23: adding it leaves the nearest integer in the low bits.

@@ -9,13 +9,13 @@
 //! | `n1` `n2` `n3` | even residual, degree 4 | exact | 8 buckets, that many steps |
 //! | `e2` `e4` `e6` | even residual, degree 4 | MMExp of that degree | 8 buckets, 1 step |
 //!
-//! Why `fast` has an exact decay: the fast plan takes exp of *cumulative sums* ([`fesc_approx::exp`]), with an absolute
-//! error of 0.005 that enters once and does not compound. No per-token decay has that product, so that training sees
-//! the exact one. Its rsqrt has a relative error of at most 6e-5 in fixed point ([`fesc_approx::rsqrt`]), far below what SiLU's
-//! pieces do.
+//! Why `fast` has an exact decay: the fast plan takes exp of *cumulative sums* ([`fesc_approx::exp`]), with
+//! an absolute error of 0.005 that enters once and does not compound. No per-token decay has that product, so
+//! that training sees the exact one. Its rsqrt has a relative error of at most 6e-5 in fixed point
+//! ([`fesc_approx::rsqrt`]), far below what SiLU's pieces do.
 //!
-//! The derivative of an approximated rsqrt is taken as `-r^3/2` with the approximated `r`: the derivative that the true
-//! function would have at that value. The jumps between buckets have none.
+//! The derivative of an approximated rsqrt is taken as `-r^3/2` with the approximated `r`: the derivative
+//! that the true function would have at that value. The jumps between buckets have none.
 
 mod activation;
 mod exp;
@@ -167,12 +167,14 @@ pub struct Forms {
     pub softplus: Activation,
     /// The decay.
     pub decay: Decay,
-    /// One rsqrt per norm: two per layer (before the mixer, gated), then the final one. Empty where all are exact.
+    /// One rsqrt per norm: two per layer (before the mixer, gated), then the final one. Empty where all are
+    /// exact.
     rsqrt: Vec<Rsqrt>,
 }
 
 impl Forms {
-    /// Builds a set. One with buckets needs the range of every norm's mean square, as [`crate::calibrate`] finds it.
+    /// Builds a set. One with buckets needs the range of every norm's mean square, as [`crate::calibrate`]
+    /// finds it.
     pub fn new(set: FormSet, ranges: Option<&[Range]>) -> Result<Self> {
         let even = |function, degree| EvenResidual::paper(function, degree).map(|f| Activation::Even(Even::new(&f)));
         let (silu, softplus) = match set.shape {

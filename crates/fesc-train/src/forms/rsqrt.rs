@@ -8,7 +8,8 @@ use crate::Result;
 /// Buckets of the paper.
 pub const BUCKETS: u32 = 8;
 
-/// A calibrated range is widened by this factor on both sides: documents to come are not those of the calibration.
+/// A calibrated range is widened by this factor on both sides: documents to come are not those of the
+/// calibration.
 pub const MARGIN: f64 = 2.0;
 
 /// What the mean of squares (epsilon included) was between during calibration.

@@ -1,5 +1,5 @@
-//! The residual sum on the calling thread: candle's own addition of large tensors goes through one spinning pool of
-//! threads, in which data-parallel workers wait for each other.
+//! The residual sum on the calling thread: candle's own addition of large tensors goes through one spinning
+//! pool of threads, in which data-parallel workers wait for each other.
 
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 

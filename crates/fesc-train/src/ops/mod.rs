@@ -1,8 +1,8 @@
 //! Fused operations for candle's graph, each with its own backward pass, all on the calling thread.
 //!
-//! Documents of one batch are *packed*: all tokens of all documents are the rows of one matrix, and the operations that
-//! look along a document know where each begins ([`Layout`]). There is no padding, so that a short document costs what it
-//! is. Every operation takes contiguous f32 tensors.
+//! Documents of one batch are *packed*: all tokens of all documents are the rows of one matrix, and the
+//! operations that look along a document know where each begins ([`Layout`]). There is no padding, so that a
+//! short document costs what it is. Every operation takes contiguous f32 tensors.
 
 pub mod add;
 pub mod embed;

@@ -1,7 +1,8 @@
 //! RMSNorm with groups: `y = x r(v) w`, `v = mean(x^2) + eps` over each of `groups` equal parts of a row.
 //!
-//! With `g = w dy` of one part of width n: `dx = r g + r'(v) (2/n) (g . x) x`, `dw = sum over rows of dy x r`. `r'` is
-//! `-r^3/2` with the form's own `r` ([`crate::forms`]). candle_nn's RmsNorm drops gradients; this one is tested.
+//! With `g = w dy` of one part of width n: `dx = r g + r'(v) (2/n) (g . x) x`,
+//! `dw = sum over rows of dy x r`. `r'` is `-r^3/2` with the form's own `r` ([`crate::forms`]). candle_nn's
+//! RmsNorm drops gradients; this one is tested.
 
 use std::sync::{Arc, Mutex};
 

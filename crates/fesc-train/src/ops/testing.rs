@@ -34,7 +34,8 @@ fn close(what: &str, found: &[f32], expected: &[f32], tolerance: f32) {
 }
 
 impl Check<'_> {
-    /// The loss is a fixed random linear function of the output, so that every entry of it matters differently.
+    /// The loss is a fixed random linear function of the output, so that every entry of it matters
+    /// differently.
     pub(crate) fn run(
         &self,
         fused: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,

@@ -1,4 +1,5 @@
-//! `fesc bench forms`: what each form of the nonlinearities does to a model's accuracy, with and without training for it.
+//! `fesc bench forms`: what each form of the nonlinearities does to a model's accuracy, with and without
+//! training for it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -37,7 +37,8 @@ pub fn run(args: &NetArgs, format: Format) -> Result<()> {
     let plan = Plan::new(args);
     let measured = std::thread::scope(|scope| -> Result<Measured> {
         let peer = scope.spawn(move || answer(far, plan));
-        // `ask` drops its end, also after an error: the far one then ends too and does not wait for its time limit.
+        // `ask` drops its end, also after an error: the far one then ends too and does not wait for its time
+        // limit.
         let measured = ask(near, plan);
         peer.join().map_err(|_| anyhow!("the thread of the far end died"))??;
         measured
@@ -76,8 +77,8 @@ pub fn pair(transport: Transport, config: &Config) -> Result<(Channel, Channel),
     Ok((near, accepted.recv().map_err(|_| NetError::Ended)??))
 }
 
-/// Admits one client in a thread of its own. Nobody joins it: if the client cannot connect at all, it waits for ever, and
-/// must not keep anybody with it.
+/// Admits one client in a thread of its own. Nobody joins it: if the client cannot connect at all, it waits
+/// for ever, and must not keep anybody with it.
 pub fn accept(listener: Listener, session: [u8; 32]) -> Receiver<Result<Channel, NetError>> {
     let (tell, accepted) = channel();
     std::thread::spawn(move || {

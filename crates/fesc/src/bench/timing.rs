@@ -1,4 +1,5 @@
-//! Times of several pieces of work that are measured in turn, so that a busy machine slows all of them alike and their ratios hold.
+//! Times of several pieces of work that are measured in turn, so that a busy machine slows all of them alike
+//! and their ratios hold.
 
 use std::time::Instant;
 
@@ -16,8 +17,9 @@ pub struct Times {
     pub min_ms: f64,
     /// Of the run in the middle.
     pub median_ms: f64,
-    /// Processor time of a run, all threads, mean: what other programs take is not in it, nor is waiting. NaN where there is no `/proc`.
-    /// The kernel counts in steps of some milliseconds, so this needs seconds; reading it adds some 0.05 ms.
+    /// Processor time of a run, all threads, mean: what other programs take is not in it, nor is waiting. NaN
+    /// where there is no `/proc`. The kernel counts in steps of some milliseconds, so this needs seconds;
+    /// reading it adds some 0.05 ms.
     pub cpu_ms: f64,
 }
 
@@ -32,7 +34,8 @@ impl Times {
 /// One piece of work. What it returns is dropped outside of the time.
 pub type Work<'a, T> = &'a mut (dyn FnMut() -> Result<T> + Send);
 
-/// Runs every piece in turn, once without a clock (for caches and pools), then until `seconds` are over and at least three times.
+/// Runs every piece in turn, once without a clock (for caches and pools), then until `seconds` are over and
+/// at least three times.
 ///
 /// # Errors
 /// The first one of a piece.

@@ -17,7 +17,8 @@ pub struct CkksArgs {
     /// Operations; all of them unless told. Keys are made for these only.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub op: Vec<CkksOp>,
-    /// Seconds for each operation and number of threads, with the loop of transforms beside it; at least three runs.
+    /// Seconds for each operation and number of threads, with the loop of transforms beside it; at least
+    /// three runs.
     #[arg(long, default_value = "2", value_parser = measure_seconds)]
     pub seconds: f64,
 }

@@ -14,7 +14,8 @@ pub struct ModelArgs {
     /// The model's directory (config.json, model.safetensors, tokenizer.json); the shipped model unless told.
     #[arg(long, value_name = "DIR")]
     pub model: Option<PathBuf>,
-    /// Compute in fixed point as the private protocol does; a DIR needs a calibration.json (see `fesc calibrate`).
+    /// Compute in fixed point as the private protocol does; a DIR needs a calibration.json (see
+    /// `fesc calibrate`).
     #[arg(long)]
     pub twin: bool,
     /// Which fixed-point forms: `fast` unless told.

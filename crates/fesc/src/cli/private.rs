@@ -53,7 +53,8 @@ pub struct LineArgs {
     /// Seconds without a byte from the peer after which this side gives up.
     #[arg(long, default_value = "300", value_parser = seconds)]
     pub timeout: Duration,
-    /// Network to imitate on the sending side: none, lan, wan1, wan2, wan3, or bandwidth,rtt as in 200mbps,10ms.
+    /// Network to imitate on the sending side: none, lan, wan1, wan2, wan3, or bandwidth,rtt as in
+    /// 200mbps,10ms.
     #[arg(long, default_value = "none", value_parser = profile)]
     pub net: Profile,
 }
@@ -120,7 +121,8 @@ pub struct PrivateArgs {
     /// Megabytes of correlations that are kept ready.
     #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub ready: u64,
-    /// Compare hidden values with the model's twin, layer by layer. Needs the model, and a server with --insecure-verify.
+    /// Compare hidden values with the model's twin, layer by layer. Needs the model, and a server with
+    /// --insecure-verify.
     #[arg(long)]
     pub verify: bool,
     /// Say what each side learns and whom it trusts, and do nothing else.
@@ -187,7 +189,8 @@ pub struct ServeArgs {
     /// Seconds in which a client must say what it wants, each time that it is its turn before the run.
     #[arg(long, default_value = "60", value_parser = seconds)]
     pub answer_time: Duration,
-    /// Seconds that running sessions are given when the server is told to stop (SIGINT, SIGTERM; a second one ends at once).
+    /// Seconds that running sessions are given when the server is told to stop (SIGINT, SIGTERM; a second one
+    /// ends at once).
     #[arg(long, default_value = "10", value_parser = seconds)]
     pub grace: Duration,
     /// Megabytes of correlations that a session keeps ready.
@@ -205,7 +208,8 @@ pub struct ServeArgs {
     /// Limits of a connection.
     #[command(flatten)]
     pub line: LineArgs,
-    /// Give shares of hidden values to clients that ask. It gives the model away: for checks of the program only.
+    /// Give shares of hidden values to clients that ask. It gives the model away: for checks of the program
+    /// only.
     #[arg(long)]
     pub insecure_verify: bool,
     /// Without TLS: anybody on the way reads and changes everything. For measurements only.

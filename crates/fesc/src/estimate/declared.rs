@@ -1,4 +1,5 @@
-//! What a schedule declares, by stage: the protocol's bytes and rounds, and what its correlations cost to make.
+//! What a schedule declares, by stage: the protocol's bytes and rounds, and what its correlations cost to
+//! make.
 
 use std::time::Instant;
 
@@ -59,7 +60,8 @@ impl Prices {
         }
     }
 
-    /// A request by itself. With a dealer the two numbers are the two parties' links, else the two directions of one.
+    /// A request by itself. With a dealer the two numbers are the two parties' links, else the two directions
+    /// of one.
     fn of(&self, request: &Request) -> Price {
         match self {
             Prices::TwoParty { maker, .. } => maker.price(request),
@@ -83,7 +85,8 @@ impl Prices {
 pub struct Stage {
     pub name: &'static str,
     pub online: Cost,
-    /// Of making its correlations, as [`Prices`] has them. A refill of transfers falls on the stage that meets it.
+    /// Of making its correlations, as [`Prices`] has them. A refill of transfers falls on the stage that
+    /// meets it.
     pub offline: (u64, u64),
     /// How often it is called: once for each layer and segment.
     pub calls: u64,

@@ -6,8 +6,8 @@
 //! server = max(run + weights and RLWE secrets of a layer, program + all weights as floats while the public part is made)
 //! ```
 //!
-//! Weights, hints and the table are in files, so that a run's memory does not grow with layers, and with the document only by its
-//! stream.
+//! Weights, hints and the table are in files, so that a run's memory does not grow with layers, and with the
+//! document only by its stream.
 
 use anyhow::Result;
 use fesc_infer::{ClientSetup, Embedding, Flow};
@@ -17,7 +17,8 @@ use super::declared::{Declared, Prices};
 /// The program, its engine tables and buffers.
 const PROGRAM: u64 = 25 << 20;
 
-/// What the two parties' own generator adds: transfers that are ready, noise that is ready, messages of a window.
+/// What the two parties' own generator adds: transfers that are ready, noise that is ready, messages of a
+/// window.
 const GENERATOR: u64 = 60 << 20;
 
 /// Bytes of each side.
@@ -38,8 +39,8 @@ pub fn model(flow: &Flow, declared: &Declared, prices: &Prices) -> Result<Memory
     let hints = public.saturating_sub(6 * vocab * width) / layers.max(1) * 8 / 6;
     let secrets = 8 * matrices + 2048 * (projected + width);
     let program = PROGRAM + if matches!(prices, Prices::Dealer) { 0 } else { GENERATOR };
-    // The stream before and after a layer and the part that is computed; correlations of a stage, and about as much again of
-    // opened values and results.
+    // The stream before and after a layer and the part that is computed; correlations of a stage, and about
+    // as much again of opened values and results.
     let run = program + 3 * 8 * flow.tokens() as u64 * width + 2 * declared.largest;
     let floats = 4 * (layers * matrices + vocab * width);
     Ok(Memory { client: run + hints, server: (run + secrets).max(PROGRAM + floats + secrets + hints) })

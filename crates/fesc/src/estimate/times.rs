@@ -1,14 +1,17 @@
-//! Times: one layer on one segment is measured, and every stage's seconds are multiplied by what the run has more of it.
+//! Times: one layer on one segment is measured, and every stage's seconds are multiplied by what the run has
+//! more of it.
 //!
 //! ```text
 //! seconds = sum over stages of  measured (bytes declared for the run) / (bytes declared for the sample)
 //!         + rounds rtt / 2 + (bytes of the busier direction) / bandwidth
 //! ```
 //!
-//! The sample is the run itself with one layer and at most one segment of 2,048 tokens: a stage's call is then of the size that it
-//! has in the run, and the factor is a whole number of calls. Shorter samples would be quicker: a line through runs of 256 and 768
-//! tokens, which this one replaces, was 28 to 37 percent low at Mamba-base (on a busy machine; why was not measured).
-//! Both parties are on this machine, as in `bench infer`. The network's part is added as if nothing overlapped, and without what a busy machine adds to each message.
+//! The sample is the run itself with one layer and at most one segment of 2,048 tokens: a stage's call is
+//! then of the size that it has in the run, and the factor is a whole number of calls. Shorter samples would
+//! be quicker: a line through runs of 256 and 768 tokens, which this one replaces, was 28 to 37 percent low
+//! at Mamba-base (on a busy machine; why was not measured). Both parties are on this machine, as in
+//! `bench infer`. The network's part is added as if nothing overlapped, and without what a busy machine adds
+//! to each message.
 
 use std::time::Duration;
 
@@ -80,7 +83,8 @@ impl Times {
             offline_s += network(args.net, stage.offline.0.max(stage.offline.1), 0);
         }
         offline_s += network(args.net, 0, offline_rounds);
-        // The generator is set up once; the rest grows with the public part, whose table is as dear as its hints, byte for byte.
+        // The generator is set up once; the rest grows with the public part, whose table is as dear as its
+        // hints, byte for byte.
         let grown = public as f64 / public_bytes(&small, None)?.max(1) as f64;
         let once = ran.parties.iter().map(|p| p.setup_s).fold(0.0, f64::max) - prices.setup_s();
         let wire = network(args.net, public + prices.setup_bytes(), 0);

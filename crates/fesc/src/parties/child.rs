@@ -15,7 +15,8 @@ use crate::{bench, exit};
 /// No job is longer.
 const MAX_JOB_BYTES: u64 = 1 << 16;
 
-/// Runs the job on standard input. The exit code is that of the error, which is also reported on standard output.
+/// Runs the job on standard input. The exit code is that of the error, which is also reported on standard
+/// output.
 pub fn main() -> ExitCode {
     match read_job().and_then(|job| work(&job)) {
         Ok(value) => {

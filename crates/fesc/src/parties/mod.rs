@@ -1,6 +1,8 @@
-//! Measurements between real processes: this program starts itself two or three times and gathers what they report.
+//! Measurements between real processes: this program starts itself two or three times and gathers what they
+//! report.
 //!
-//! Separate processes make CPU time, memory and the thread pool each party's own, as they are between two machines.
+//! Separate processes make CPU time, memory and the thread pool each party's own, as they are between two
+//! machines.
 
 pub mod child;
 pub mod wire;
@@ -167,7 +169,8 @@ impl Crew<'_> {
         self.processes.iter().any(|p| p.failure.is_some())
     }
 
-    /// Hears the others out for a moment, then names the cause: a party's own error rather than "the peer is gone".
+    /// Hears the others out for a moment, then names the cause: a party's own error rather than "the peer is
+    /// gone".
     fn explain(&mut self) -> anyhow::Error {
         let until = Instant::now() + GRACE;
         while self.processes.iter().any(|p| !p.ended) {

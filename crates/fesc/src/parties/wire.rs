@@ -1,7 +1,8 @@
 //! What the parent and the processes of a measurement say to each other: one JSON object a line.
 //!
-//! The parent writes one [`Job`] to the child's standard input and keeps it open (its end means that the parent is gone);
-//! the child writes [`Event`]s to its standard output. Protocol data goes over the channel, never through here.
+//! The parent writes one [`Job`] to the child's standard input and keeps it open (its end means that the
+//! parent is gone); the child writes [`Event`]s to its standard output. Protocol data goes over the channel,
+//! never through here.
 
 use std::time::Duration;
 

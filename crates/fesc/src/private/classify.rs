@@ -19,7 +19,8 @@ use crate::exit::Refusal;
 use crate::interrupt;
 use crate::report::{Format, Report, Row};
 
-/// Classifies a text on a server. The text is read when the command line makes sense, and before anybody is called.
+/// Classifies a text on a server. The text is read when the command line makes sense, and before anybody is
+/// called.
 pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: Format) -> Result<()> {
     let private = &args.private;
     let lines = Lines::default();

@@ -29,7 +29,8 @@ fn each(children: &Children, act: impl FnMut(&mut Child)) {
     children.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(act);
 }
 
-/// A process of this program. The server ends with its standard input, so also when this process dies; killed when dropped.
+/// A process of this program. The server ends with its standard input, so also when this process dies; killed
+/// when dropped.
 struct Side {
     children: Children,
     id: u32,

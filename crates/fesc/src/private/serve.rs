@@ -138,8 +138,8 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
     report.finish()
 }
 
-/// Refuses a server that could run out of open files in the middle of its sessions. Where the system does not say how many there
-/// may be, nothing is refused.
+/// Refuses a server that could run out of open files in the middle of its sessions. Where the system does not
+/// say how many there may be, nothing is refused.
 fn enough_files(needed: u64) -> Result<(), exit::Refusal> {
     match open_file_limit().filter(|most| needed > *most) {
         None => Ok(()),

@@ -1,7 +1,8 @@
 //! `fesc classify --verify`: the private run against the model's twin, layer by layer.
 //!
-//! Only for checks of the program: the server gives its shares of the residual stream away. Each layer of the twin starts from the
-//! private stream that entered the layer, so that an error shows in the layer that made it.
+//! Only for checks of the program: the server gives its shares of the residual stream away. Each layer of the
+//! twin starts from the private stream that entered the layer, so that an error shows in the layer that made
+//! it.
 
 use anyhow::{Context, Result};
 use fesc_infer::session::client::Finished;

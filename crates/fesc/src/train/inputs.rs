@@ -22,8 +22,8 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// Reads and tokenizes `train` and `validation` of a directory. Documents are not cut: a recipe may train on any
-    /// part of them.
+    /// Reads and tokenizes `train` and `validation` of a directory. Documents are not cut: a recipe may train
+    /// on any part of them.
     pub fn read(directory: &Path, tokenizer: &Tokenizer, classes: usize) -> Result<Self> {
         let read = |name| -> Result<Vec<Document>> {
             let encode = |text: &str| Ok(tokenizer.encode(text, usize::MAX)?.ids);
@@ -34,7 +34,8 @@ impl Corpus {
     }
 }
 
-/// The tokenizer of the run that goes on, the one that the command line names, that of the first weights, or one trained on the texts.
+/// The tokenizer of the run that goes on, the one that the command line names, that of the first weights, or
+/// one trained on the texts.
 pub fn tokenizer(args: &TrainArgs, recipe: &Recipe) -> Result<Tokenizer> {
     let of_run = args.resume.then(|| args.out.join("tokenizer.json"));
     let of_model = || args.start.as_ref().or(args.teacher.as_ref()).map(|model| model.join("tokenizer.json"));

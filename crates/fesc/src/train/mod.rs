@@ -1,8 +1,9 @@
 //! `fesc train`: documents and a recipe to a model that reads text.
 //!
-//! The output directory becomes a model: `config.json`, `model.safetensors`, `tokenizer.json` and, for the fixed-point
-//! twin, `calibration.json`. The run itself lives in `training/` below it: state, log and the checkpoint of every stage.
-//! `tokenizer.json` is there from the beginning, since a resumed run must see the same tokens.
+//! The output directory becomes a model: `config.json`, `model.safetensors`, `tokenizer.json` and, for the
+//! fixed-point twin, `calibration.json`. The run itself lives in `training/` below it: state, log and the
+//! checkpoint of every stage. `tokenizer.json` is there from the beginning, since a resumed run must see the
+//! same tokens.
 
 mod inputs;
 mod watch;
@@ -88,7 +89,8 @@ fn refuse_to_overwrite(args: &TrainArgs) -> Result<()> {
     Ok(())
 }
 
-/// Puts the best checkpoint of the last stage into the output directory, and reads it as it will be read from then on.
+/// Puts the best checkpoint of the last stage into the output directory, and reads it as it will be read from
+/// then on.
 fn publish(args: &TrainArgs, outcome: &Outcome) -> Result<Model> {
     let best = outcome.checkpoint.as_deref().context("training wrote no checkpoint")?;
     let best = Checkpoint::open(best)?.load()?;

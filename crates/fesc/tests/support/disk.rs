@@ -61,7 +61,8 @@ impl Disk {
         Self { halves: halves.into_iter().map(named).collect() }
     }
 
-    /// Only known files, each with its permissions. Half-used stores only where a process was killed, and none that is half-made.
+    /// Only known files, each with its permissions. Half-used stores only where a process was killed, and
+    /// none that is half-made.
     pub fn check(&self, place: &Place, killed: &[&str]) {
         for corner in CORNERS {
             assert!(fs::read_dir(place.path(corner)).unwrap().next().is_none(), "something in {corner}");

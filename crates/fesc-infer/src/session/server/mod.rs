@@ -56,7 +56,8 @@ pub struct Limits {
     pub tokens: usize,
     /// Time of a session.
     pub time: Duration,
-    /// Time in which a client must speak, each time that it is its turn in the handshake; four times that to take a window of the public part, and to speak after the last.
+    /// Time in which a client must speak, each time that it is its turn in the handshake; four times that to
+    /// take a window of the public part, and to speak after the last.
     pub speak: Duration,
     /// Prepared correlations that may wait for their use.
     pub prepared: Amount,
@@ -119,7 +120,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server of one model. Stores that an earlier process left half-made or used are deleted, and those that are too old.
+    /// A server of one model. Stores that an earlier process left half-made or used are deleted, and those
+    /// that are too old.
     pub fn new(hosted: Hosted, options: Options, audience: Box<dyn Audience>) -> Result<Self> {
         let params = Params::linear().map_err(SessionError::Weak)?;
         let terms = Terms {
@@ -174,7 +176,8 @@ impl Server {
         loop {
             self.seats.expire();
             if stop.load(Ordering::Relaxed) {
-                // New sessions are told that it stops. The listener goes on: those that run may await their second connection.
+                // New sessions are told that it stops. The listener goes on: those that run may await their
+                // second connection.
                 self.seats.close();
                 let until = *until.get_or_insert_with(|| Instant::now() + self.options.limits.grace);
                 if self.seats.empty() || Instant::now() >= until {
@@ -185,7 +188,8 @@ impl Server {
                 Ok(Some(pending)) => pending,
                 Ok(None) => continue,
                 Err(e) => {
-                    // Too many open files, or a client that left at once: the sessions that are here must go on.
+                    // Too many open files, or a client that left at once: the sessions that are here must go
+                    // on.
                     self.audience.event(0, Event::Failed(&e.into()));
                     std::thread::sleep(LOOK);
                     continue;
@@ -223,7 +227,8 @@ impl Server {
             let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
             Err(SessionError::Died(text.into()))
         });
-        // A session's memory is the system's again before the next one. Strangers had none, and cost no more than they must.
+        // A session's memory is the system's again before the next one. Strangers had none, and cost no more
+        // than they must.
         if self.seats.seated(number) {
             give_back();
         }

@@ -1,4 +1,5 @@
-//! Who is here: places for connections, seats for sessions, second connections that are awaited, and the clock.
+//! Who is here: places for connections, seats for sessions, second connections that are awaited, and the
+//! clock.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,23 +11,26 @@ use sha2::{Digest, Sha256};
 
 use crate::session::hex::Hex32;
 
-/// Connections for each session (two, and some that are still shaking hands), and for the busy ones that are told so.
+/// Connections for each session (two, and some that are still shaking hands), and for the busy ones that are
+/// told so.
 const PLACES_PER_SEAT: usize = 4;
 const MORE_PLACES: usize = 16;
 
 /// How long a connection may take to say what it wants, TLS included.
 const GREETING: Duration = Duration::from_secs(30);
 
-/// A window of the public part is 32 MiB: four minutes for it, as a server's limit is unless told, are 1.1 megabits a second.
+/// A window of the public part is 32 MiB: four minutes for it, as a server's limit is unless told, are 1.1
+/// megabits a second.
 const GIVING: u32 = 4;
 
-/// Of a connection that speaks: three for its two directions, one to hang it up. A stranger has two until then.
+/// Of a connection that speaks: three for its two directions, one to hang it up. A stranger has two until
+/// then.
 const DESCRIPTORS: usize = 4;
 /// Of the process itself: its files, its standard streams, where it listens.
 const OWN_DESCRIPTORS: usize = 16;
 
-/// About how many descriptors a server of so many sessions may need at once: for each its two connections, the dealer's and a
-/// file of a store, and strangers on all other places.
+/// About how many descriptors a server of so many sessions may need at once: for each its two connections,
+/// the dealer's and a file of a store, and strangers on all other places.
 pub const fn descriptors(sessions: usize) -> usize {
     let strangers = (PLACES_PER_SEAT - 2) * sessions + MORE_PLACES;
     (3 * DESCRIPTORS + 1) * sessions + 2 * strangers + OWN_DESCRIPTORS
@@ -130,9 +134,10 @@ impl Seats {
         Self { state: Arc::default(), limit, time, speak }
     }
 
-    /// A place for a connection, and a short while to say what it wants. When all places are taken, the connection that has
-    /// been silent longest is cut for the new one: else a handful of silent connections would keep everybody out, and the
-    /// second connections of sessions that run. `None` when there is nobody to cut.
+    /// A place for a connection, and a short while to say what it wants. When all places are taken, the
+    /// connection that has been silent longest is cut for the new one: else a handful of silent connections
+    /// would keep everybody out, and the second connections of sessions that run. `None` when there is nobody
+    /// to cut.
     pub(in crate::session) fn enter(&self, number: u64, line: Hangup) -> Option<Place> {
         let mut state = lock(&self.state);
         let most = PLACES_PER_SEAT * self.limit + MORE_PLACES;
@@ -176,7 +181,8 @@ impl Seats {
         self.speak_by(number, Some(self.speak));
     }
 
-    /// It is the client's turn to take a window of the public part, for which a slow line needs longer; after the last one it speaks.
+    /// It is the client's turn to take a window of the public part, for which a slow line needs longer; after
+    /// the last one it speaks.
     pub(in crate::session) fn give(&self, number: u64) {
         self.speak_by(number, Some(GIVING * self.speak));
     }

@@ -1,8 +1,9 @@
 //! Correlations made ahead of the online party, by a thread with a channel of its own.
 //!
-//! The thread makes the demand of a run in order and puts it into a queue that is bounded in bytes; the online party takes
-//! from the other end. Both parties make the same correlations in the same order and use them in the same order, so a full queue
-//! only ever waits for its own party's use, which needs nothing that is not yet in the queue: no circle.
+//! The thread makes the demand of a run in order and puts it into a queue that is bounded in bytes; the
+//! online party takes from the other end. Both parties make the same correlations in the same order and use
+//! them in the same order, so a full queue only ever waits for its own party's use, which needs nothing that
+//! is not yet in the queue: no circle.
 
 #[cfg(test)]
 mod tests;
@@ -170,7 +171,8 @@ pub trait Generator: Send {
 /// The end that takes correlations, and the thread that makes them.
 pub type Started<T> = (Ahead<T>, Maker<T>);
 
-/// Starts a thread that first sets a generator up with `set_up` and then makes the demand of `flow`, holding at most `limit` bytes.
+/// Starts a thread that first sets a generator up with `set_up` and then makes the demand of `flow`, holding
+/// at most `limit` bytes.
 pub fn start<G: Generator + 'static>(
     role: Role,
     flow: Arc<Flow>,

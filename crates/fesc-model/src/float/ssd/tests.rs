@@ -22,7 +22,8 @@ fn rates(heads: usize) -> Vec<f32> {
     (0..heads).map(|h| -0.0004 * (h as f32 * step).exp()).collect()
 }
 
-/// The largest difference of one head relative to the head's own root mean square: slow heads must not hide others.
+/// The largest difference of one head relative to the head's own root mean square: slow heads must not hide
+/// others.
 fn worst_head(shape: &Shape, found: &Matrix, expected: &Matrix) -> f64 {
     let part = |m: &Matrix, h: usize| -> Vec<f64> {
         let at = h * shape.head_dim..(h + 1) * shape.head_dim;

@@ -1,6 +1,7 @@
 //! The twin against float on odd shapes.
 //!
-//! Bound. Against the reference with the same SiLU and softplus a block's output has a relative error of about
+//! Bound. Against the reference with the same SiLU and softplus a block's output has a relative error of
+//! about
 //!
 //! ```text
 //! e = 2 * 0.00103              exp: two factors on each path
@@ -9,8 +10,9 @@
 //!   + 2^-16 / rms(stream)      an ulp of the stream that enters
 //! ```
 //!
-//! (relative to the rms of the stream that it adds to), and a block may enlarge the error of its input by a small factor: the bound is
-//! `e` after the first block and `2 e` after the second. Of the embedding it is one rounding, `0.35 ulp`.
+//! (relative to the rms of the stream that it adds to), and a block may enlarge the error of its input by a
+//! small factor: the bound is `e` after the first block and `2 e` after the second. Of the embedding it is
+//! one rounding, `0.35 ulp`.
 
 use super::super::activation::Steps;
 use super::super::range::Run;
@@ -91,8 +93,8 @@ fn extreme_heads_are_right() {
     assert!(stream < 1.0 && logits < 0.01, "{stream} {logits}");
 }
 
-/// A Delta of 256 and a little is a little modulo 2^48 at 40 bits: without the clamp a head that should forget at every token
-/// remembers.
+/// A Delta of 256 and a little is a little modulo 2^48 at 40 bits: without the clamp a head that should
+/// forget at every token remembers.
 #[test]
 fn without_the_clamp_a_violent_head_remembers() {
     let mut nearest = Rounding::nearest();

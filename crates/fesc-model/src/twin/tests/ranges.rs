@@ -1,7 +1,7 @@
 //! Every range can be left, and the error names the tensor.
 //!
-//! Not reachable by construction, and only held to it: the steps inside exp, the inverse roots and the polynomials, whose inputs are
-//! checked first.
+//! Not reachable by construction, and only held to it: the steps inside exp, the inverse roots and the
+//! polynomials, whose inputs are checked first.
 
 use fesc_approx::ApproxError;
 use fesc_approx::paper::nerms::NeRms;

@@ -42,7 +42,8 @@ impl Feed {
     }
 }
 
-/// The integers that the scan gave before there were segments, at every length up to one: nearest and with given carries.
+/// The integers that the scan gave before there were segments, at every length up to one: nearest and with
+/// given carries.
 #[test]
 fn one_segment_is_what_the_scan_always_was() {
     let before = [
@@ -65,8 +66,8 @@ fn one_segment_is_what_the_scan_always_was() {
     }
 }
 
-/// Segments of one and of two chunks against none: the state is rounded once more per segment, and its decay is a product of exps instead of
-/// one, each with an error of 0.00103.
+/// Segments of one and of two chunks against none: the state is rounded once more per segment, and its decay
+/// is a product of exps instead of one, each with an error of 0.00103.
 #[test]
 fn a_state_goes_from_segment_to_segment() {
     for (tokens, rate) in [(600, 1 << 16), (600, 1 << 12), (513, 1), (385, 1 << 20)] {

@@ -1,18 +1,21 @@
 //! How private results spread around the twin: random carries and RLWE noise.
 //!
-//! Stated for a random model with the default forms, in ulps (2^-16) of the residual stream: one block from a private input deviates from the
-//! twin by less than 64, the whole stream after block k by less than 64 k, and no value is further off than 25 deviations. By stage:
-//! `stages_by_themselves`.
+//! Stated for a random model with the default forms, in ulps (2^-16) of the residual stream: one block from a
+//! private input deviates from the twin by less than 64, the whole stream after block k by less than 64 k,
+//! and no value is further off than 25 deviations. By stage: `stages_by_themselves`.
 //!
-//! Where it comes from (measured once by taking the chance out of the comparisons): carries of truncations and RLWE noise alone make 2.5 ulps
-//! per block. The other 44 come from the comparisons: pieces of a form do not meet, so that inside a zone of chance (1/32 wide at each
-//! threshold of SiLU) the sharing decides between two results that differ by up to twice the form's error. A comparison of a private run
-//! should therefore start every layer from the private input ([`Twin::layer`]), and compare deviations, not single values.
+//! Where it comes from (measured once by taking the chance out of the comparisons): carries of truncations
+//! and RLWE noise alone make 2.5 ulps per block. The other 44 come from the comparisons: pieces of a form do
+//! not meet, so that inside a zone of chance (1/32 wide at each threshold of SiLU) the sharing decides
+//! between two results that differ by up to twice the form's error. A comparison of a private run should
+//! therefore start every layer from the private input ([`Twin::layer`]), and compare deviations, not single
+//! values.
 
 use super::*;
 use crate::Tensor;
 
-/// Deviation of runs from the twin, in ulps of the residual stream, after each block; and whether all classes agree.
+/// Deviation of runs from the twin, in ulps of the residual stream, after each block; and whether all classes
+/// agree.
 fn spread(twin: &Twin, ids: &[u32], noise: bool, runs: u8) -> (Vec<f64>, f64, bool) {
     let streams = |rounding: &mut Rounding| {
         let mut streams: Vec<Vec<i64>> = Vec::new();
@@ -114,9 +117,10 @@ fn stages(twin: &Twin, ids: &[u32]) -> Vec<(Tensor, f64, f64)> {
     centre.iter().zip(&noisy).map(|(a, (_, b))| distance(a, b)).collect()
 }
 
-/// Measured here: Delta 28 ulps of 2^-22 (its input moves by an ulp of 2^-12, and at a threshold by up to twice the form's 0.3 percent), y 18
-/// ulps of 2^-16, y SiLU(z) 111 of 2^-20, the stream 46 of 2^-16, of which 14 are the embedding's rounding, which the norm enlarges fifty times
-/// where the stream begins with 0.02.
+/// Measured here: Delta 28 ulps of 2^-22 (its input moves by an ulp of 2^-12, and at a threshold by up to
+/// twice the form's 0.3 percent), y 18 ulps of 2^-16, y SiLU(z) 111 of 2^-20, the stream 46 of 2^-16, of
+/// which 14 are the embedding's rounding, which the norm enlarges fifty times where the stream begins with
+/// 0.02.
 #[test]
 fn stages_by_themselves() {
     let model = model_with(shape(32, 4, 16, 16), 80, |_| ());

@@ -45,8 +45,8 @@ fn transpose8(rows: [u8; 8]) -> [u8; 8] {
     x.to_le_bytes()
 }
 
-/// AND triples. As OT sender a party's operand is `m0 xor m1`, as receiver its common operand is its choice; the two cross
-/// terms are the two transfers, and nothing is sent.
+/// AND triples. As OT sender a party's operand is `m0 xor m1`, as receiver its common operand is its choice;
+/// the two cross terms are the two transfers, and nothing is sent.
 pub(super) fn triples(tp: &mut TwoParty, channel: &mut Channel, shape: &BitTriples) -> Result<Material, MpcError> {
     let mut fields = vec![vec![0u64; shape.words]; 1 + 2 * shape.width];
     for (start, len) in chunks(shape.words, CHUNK / 64) {

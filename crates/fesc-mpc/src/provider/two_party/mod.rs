@@ -1,8 +1,8 @@
 //! Correlations made by the two parties themselves, by oblivious transfer: no third party.
 //!
-//! Each party is the OT sender of one instance and the receiver of the other. Random choice bits and random pads
-//! become the free parts of a correlation wherever possible, so that most kinds need only *corrections* in one
-//! direction, and some nothing at all:
+//! Each party is the OT sender of one instance and the receiver of the other. Random choice bits and random
+//! pads become the free parts of a correlation wherever possible, so that most kinds need only *corrections*
+//! in one direction, and some nothing at all:
 //!
 //! | kind | OTs per item | correction bits per item |
 //! |---|---|---|
@@ -13,9 +13,9 @@
 //! | selection by K bits, degree d | K each way | K (l - 1) + 2 (K d - 1) l, and at d = 2 a product |
 //! | product of two private numbers (Gilboa) | l | l + l (l + 1) / 2 per element of the vector |
 //!
-//! Products by Gilboa are the plain way; where they are many, a generator of [`CrossTerms`] over RLWE is cheaper
-//! ([`TwoParty::with_products`]).
-//! Work is done in chunks, so memory beyond the result itself stays small.
+//! Products by Gilboa are the plain way; where they are many, a generator of [`CrossTerms`] over RLWE is
+//! cheaper ([`TwoParty::with_products`]). Work is done in chunks, so memory beyond the result itself stays
+//! small.
 
 mod bits;
 mod ole;
@@ -34,9 +34,9 @@ use crate::{Role, bilinear};
 /// OTs per chunk: 1-of-8 pads of a chunk are 2 MB, about the size of a second-level cache.
 const CHUNK: usize = 1 << 14;
 
-/// Chunks whose messages are sent before the first answer is awaited. It saves rounds. A window holds the pads of its chunks
-/// (13 MB for selections, 130 MB at most for Gilboa's products on 64 bits) and up to 7 MB of messages, which the channel's
-/// queue must be able to take.
+/// Chunks whose messages are sent before the first answer is awaited. It saves rounds. A window holds the
+/// pads of its chunks (13 MB for selections, 130 MB at most for Gilboa's products on 64 bits) and up to 7 MB
+/// of messages, which the channel's queue must be able to take.
 const WINDOW: usize = 16;
 
 const CORRECTION: Tag = Tag(0x0410);
@@ -60,7 +60,8 @@ pub struct Price {
     pub transfers: [usize; 2],
 }
 
-/// One chunk of random OTs in both directions: both pads of those that this party sent, its choices and pads in the others.
+/// One chunk of random OTs in both directions: both pads of those that this party sent, its choices and pads
+/// in the others.
 #[derive(Zeroize, ZeroizeOnDrop)]
 struct BothWays {
     sent: Vec<[u128; 2]>,
@@ -85,22 +86,22 @@ impl TwoParty {
         Ok(Self { role, sender, receiver, prg, products: None })
     }
 
-    /// Leaves the products of those bundles that `generator` takes to it. Both parties must do so with generators that decide
-    /// alike.
+    /// Leaves the products of those bundles that `generator` takes to it. Both parties must do so with
+    /// generators that decide alike.
     pub fn with_products(self, generator: Box<dyn CrossTerms>) -> Self {
         Self { products: Some(generator), ..self }
     }
 
-    /// Bytes of Gilboa's corrections for all products of a bundle, from P0 to P1 and back, the OTs apart: what a generator of
-    /// cross terms competes with. The bundle must be valid.
+    /// Bytes of Gilboa's corrections for all products of a bundle, from P0 to P1 and back, the OTs apart:
+    /// what a generator of cross terms competes with. The bundle must be valid.
     pub fn gilboa_bytes(bundle: &Bundle) -> (u64, u64) {
         let mut bytes = [0; 2];
         ole::add_corrections(bundle, &mut bytes);
         (bytes[0], bytes[1])
     }
 
-    /// Makes `ots[i]` COTs with party `i` as the sender available, so that taking them sends nothing: a refill in the middle of
-    /// a window would meet messages that are not its own.
+    /// Makes `ots[i]` COTs with party `i` as the sender available, so that taking them sends nothing: a
+    /// refill in the middle of a window would meet messages that are not its own.
     fn reserve(&mut self, channel: &mut Channel, ots: [usize; 2]) -> Result<(), MpcError> {
         for sender in [Role::P0, Role::P1] {
             if sender == self.role {
@@ -124,9 +125,9 @@ impl TwoParty {
         Ok(BothWays { sent, choices, received })
     }
 
-    /// Bytes that generating `request` will send from P0 to P1 and from P1 to P0, exactly for silent OT, from the
-    /// present state of the instances (a refill falls on whoever meets it). With IKNP every chunk is an extension of its
-    /// own and costs a few frame headers more.
+    /// Bytes that generating `request` will send from P0 to P1 and from P1 to P0, exactly for silent OT, from
+    /// the present state of the instances (a refill falls on whoever meets it). With IKNP every chunk is an
+    /// extension of its own and costs a few frame headers more.
     pub fn declared(&self, request: &Request) -> (u64, u64) {
         let Price { bytes, transfers } = self.price(request);
         let refills = self.refill_bytes(transfers);
@@ -143,8 +144,8 @@ impl TwoParty {
         Price { bytes: corrections(request), transfers: transfers(request) }
     }
 
-    /// Bytes from P0 to P1 and back of the refills that so many transfers need from the present state. For many requests add
-    /// up their transfers first: what one refill leaves over is there for the next request.
+    /// Bytes from P0 to P1 and back of the refills that so many transfers need from the present state. For
+    /// many requests add up their transfers first: what one refill leaves over is there for the next request.
     pub fn refill_bytes(&self, transfers: [usize; 2]) -> (u64, u64) {
         let (mine, theirs) = (self.role.index(), self.role.other().index());
         let (sent, received) = (self.sender.declared(transfers[mine]), self.receiver.declared(transfers[theirs]));

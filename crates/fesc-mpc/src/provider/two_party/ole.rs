@@ -1,5 +1,5 @@
-//! Products of private numbers by Gilboa's method: the receiver's number is taken bit by bit as OT choices, the
-//! sender's number (or vector) is what a set bit adds, and bit `b` is worked out modulo `2^(l - b)` only.
+//! Products of private numbers by Gilboa's method: the receiver's number is taken bit by bit as OT choices,
+//! the sender's number (or vector) is what a set bit adds, and bit `b` is worked out modulo `2^(l - b)` only.
 //!
 //! Cost of a number times a vector of `w` numbers: `l` OTs, `l` bits up (choices against the random ones),
 //! `w l (l + 1) / 2` bits down.
@@ -21,8 +21,8 @@ fn chunk_len(ring: Ring, width: usize) -> usize {
     (CHUNK_WORDS / (ring.bits() as usize * width.max(1))).clamp(1, 1 << 12)
 }
 
-/// A product as numbers times vectors: every stored entry of one operand, the *numbers*, meets the entries of the other along the
-/// axes that only the other has.
+/// A product as numbers times vectors: every stored entry of one operand, the *numbers*, meets the entries of
+/// the other along the axes that only the other has.
 struct Numbers {
     /// The numbers are the right operand's.
     right: bool,
@@ -47,8 +47,8 @@ fn numbers(bundle: &Bundle, product: &Product, form: &Form) -> Numbers {
     }
 }
 
-/// The cross terms as `(who has the numbers, are they counted twice)`. A mask times itself is symmetric and needs only one:
-/// both operands have the same axes, so neither has one of its own.
+/// The cross terms as `(who has the numbers, are they counted twice)`. A mask times itself is symmetric and
+/// needs only one: both operands have the same axes, so neither has one of its own.
 fn directions(product: &Product) -> &'static [(Role, bool)] {
     if product.left == product.right { &[(Role::P0, true)] } else { &[(Role::P0, false), (Role::P1, false)] }
 }
@@ -143,8 +143,9 @@ pub(super) fn cross_terms(
     Ok(out)
 }
 
-/// Shares of `numbers[i] * vector(i)`: `chooser`'s numbers, the other party's vectors of `width` elements, which `vector` appends
-/// to its argument. Each share goes to `add(i, share)` as soon as its chunk is done, so that no more than a window is held.
+/// Shares of `numbers[i] * vector(i)`: `chooser`'s numbers, the other party's vectors of `width` elements,
+/// which `vector` appends to its argument. Each share goes to `add(i, share)` as soon as its chunk is done,
+/// so that no more than a window is held.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn products(
     tp: &mut TwoParty,
@@ -259,7 +260,8 @@ fn offer(
     Ok(out)
 }
 
-/// One word per vector element from a pad: the pad itself for up to two, a stream seeded by it for more, never both.
+/// One word per vector element from a pad: the pad itself for up to two, a stream seeded by it for more,
+/// never both.
 fn pad_words(pad: u128, out: &mut [u64]) {
     match out {
         [one] => *one = pad as u64,

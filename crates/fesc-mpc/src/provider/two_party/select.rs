@@ -1,18 +1,20 @@
-//! Selections. With XOR shares `rho_i` taken from the choice bits,
-//! `rho r = rho_0 r_0 + rho_1 r_1 + rho_1 (1 - 2 rho_0) r_0 + rho_0 (1 - 2 rho_1) r_1`:
-//! one transfer each way, in which the OT sender's value is `(1 - 2 rho_i) r_i`. The transfer from P0 also carries the daBit
-//! (`rho_0`, modulo `2^(l-1)`), and at degree 2 both carry `(1 - 2 rho_i) q_i` with `[q] = [r^2]`.
+//! Selections. With XOR shares `rho_i` taken from the choice bits, `rho r = rho_0 r_0 + rho_1 r_1 + rho_1 (1 -
+//! 2 rho_0) r_0 + rho_0 (1 - 2 rho_1) r_1`: one transfer each way, in which the OT sender's value is `(1 - 2
+//! rho_i) r_i`. The transfer from P0 also carries the daBit (`rho_0`, modulo `2^(l-1)`), and at degree 2 both
+//! carry `(1 - 2 rho_i) q_i` with `[q] = [r^2]`.
 //!
 //! # The first bit's pads choose the mask
-//! A transfer with pads `m0, m1` and no correction is one of the value `m1 - m0`. `r_i` is free, so it is *defined* as
-//! `(1 - 2 rho_i) (m1 - m0)` of the transfer that party `i` sends for bit 0, and that transfer needs no correction of `r`. The
-//! others correct to the same `r_i`. `q` is determined by `r`, so it is corrected for every bit.
-//! Bits per element of `K` bits: `K (l - 1) + 2 (K d - 1) l`, and at degree 2 one product of private numbers.
+//! A transfer with pads `m0, m1` and no correction is one of the value `m1 - m0`. `r_i` is free, so it is
+//! *defined* as `(1 - 2 rho_i) (m1 - m0)` of the transfer that party `i` sends for bit 0, and that transfer
+//! needs no correction of `r`. The others correct to the same `r_i`. `q` is determined by `r`, so it is
+//! corrected for every bit. Bits per element of `K` bits: `K (l - 1) + 2 (K d - 1) l`, and at degree 2 one
+//! product of private numbers.
 //!
-//! *View of the OT receiver.* It has `m_c`. Given that and all else that it holds, the other pad of bit 0 is uniform, hence so are
-//! `m1 - m0` and `r_i`, whatever `rho_i` is: its `r_i` is distributed as one drawn by party `i`. That pad enters nothing
-//! else: the daBit and `q` have bits of their own ([`pad_words`]), and no correction of `r` for bit 0 exists. The corrections
-//! of the other bits are masked by their own transfers' other pads. Each transfer, hence each `r`, is used once.
+//! *View of the OT receiver.* It has `m_c`. Given that and all else that it holds, the other pad of bit 0 is
+//! uniform, hence so are `m1 - m0` and `r_i`, whatever `rho_i` is: its `r_i` is distributed as one drawn by
+//! party `i`. That pad enters nothing else: the daBit and `q` have bits of their own ([`pad_words`]), and no
+//! correction of `r` for bit 0 exists. The corrections of the other bits are masked by their own transfers'
+//! other pads. Each transfer, hence each `r`, is used once.
 
 use std::ops::Range;
 
@@ -66,8 +68,8 @@ fn elements(window: &[(usize, usize, usize)]) -> Range<usize> {
     start..window.last().map_or(start, |&(start, len, _)| start + len)
 }
 
-/// Ring and number of the corrections of a chunk that `from` sends: daBits (P0 only), `r` (all bits but the first), `q`
-/// (degree 2 only).
+/// Ring and number of the corrections of a chunk that `from` sends: daBits (P0 only), `r` (all bits but the
+/// first), `q` (degree 2 only).
 fn runs(shape: &Select, from: Role, len: usize) -> [(Ring, usize); 3] {
     let n = len * shape.thresholds;
     [
@@ -250,8 +252,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// To a peer that knows one pad of each transfer, and even `rho`, every mask is equally likely: over all values of the
-    /// other pad each one comes up equally often, with the daBit's bits of that pad fixed.
+    /// To a peer that knows one pad of each transfer, and even `rho`, every mask is equally likely: over all
+    /// values of the other pad each one comes up equally often, with the daBit's bits of that pad fixed.
     #[test]
     fn the_unknown_pad_makes_the_mask_uniform() {
         let shape = Select { ring: Ring::new(4).unwrap(), count: 1, thresholds: 1, degree: 1 };
@@ -272,7 +274,8 @@ mod tests {
         }
     }
 
-    /// No bit of a pad enters two fields, for any ring: two corrections under one bit show the sum of two masks.
+    /// No bit of a pad enters two fields, for any ring: two corrections under one bit show the sum of two
+    /// masks.
     #[test]
     fn fields_use_disjoint_bits_of_a_pad() {
         for l in 1..=64 {

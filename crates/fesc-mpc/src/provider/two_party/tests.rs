@@ -1,4 +1,5 @@
-//! Every kind of correlation from two parties, against the ideal functionality; declared bytes equal counted ones.
+//! Every kind of correlation from two parties, against the ideal functionality; declared bytes equal counted
+//! ones.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -34,7 +35,8 @@ fn all_kinds_fit_together() {
     check_provider(&requests, |role, channel| Box::new(make(role, channel, CotKind::Iknp)));
 }
 
-/// The silliest generator: P1 sends its masks in clear and P0 takes all cross terms. It takes bundles of 37 bits.
+/// The silliest generator: P1 sends its masks in clear and P0 takes all cross terms. It takes bundles of 37
+/// bits.
 struct Clear;
 
 impl CrossTerms for Clear {
@@ -90,7 +92,8 @@ fn declared_bytes_are_the_counted_ones() {
     check_declared(|source| source);
 }
 
-/// Bits of corrections per element of a selection, and who sends them: no correction of `r` for the first bit.
+/// Bits of corrections per element of a selection, and who sends them: no correction of `r` for the first
+/// bit.
 #[test]
 fn the_mask_of_a_selection_is_not_sent() {
     let bytes = |bits, thresholds, degree| {

@@ -1,14 +1,15 @@
 //! The butterflies of the AVX-512 transform, eight at a time.
 //!
-//! `vpmadd52luq` and `vpmadd52huq` multiply the low 52 bits of their factors and add the low or high half of the product to
-//! a 64-bit accumulator. Two habits follow.
+//! `vpmadd52luq` and `vpmadd52huq` multiply the low 52 bits of their factors and add the low or high half of
+//! the product to a 64-bit accumulator. Two habits follow.
 //!
-//! *Values live modulo `2^52`.* A factor's high bits are ignored, so nothing is masked between layers: a lane may carry
-//! rubbish above bit 52, and only the last step of a transform cleans it. What must hold is that the true value, an
-//! integer in `[0, 2^52)` (or in `[-2^51, 2^51)` where said), is what the low 52 bits say.
+//! *Values live modulo `2^52`.* A factor's high bits are ignored, so nothing is masked between layers: a lane
+//! may carry rubbish above bit 52, and only the last step of a transform cleans it. What must hold is that
+//! the true value, an integer in `[0, 2^52)` (or in `[-2^51, 2^51)` where said), is what the low 52 bits say.
 //!
-//! *Additions ride on products.* With `w' = floor(w 2^52 / p)` and `q = hi(y w')`, `t = y w - q p` is in `[0, 2p)` for every
-//! `y < 2^52` (Harvey). The forward butterfly takes `x, y` in `[0, 2^52)`; with `m = 2^52 - p`:
+//! *Additions ride on products.* With `w' = floor(w 2^52 / p)` and `q = hi(y w')`, `t = y w - q p` is in
+//! `[0, 2p)` for every `y < 2^52` (Harvey). The forward butterfly takes `x, y` in `[0, 2^52)`; with
+//! `m = 2^52 - p`:
 //!
 //! ```text
 //! u = x, less 2p where bit 51 is set                                    in [0, 2^51), as 2p <= 2^51
@@ -16,12 +17,14 @@
 //! b = 2p + lo(2 u) - a                           = u - t + 2p           in [0, 2^51 + 2p)
 //! ```
 //!
-//! Seven instructions on the two vector ports. The table holds `w + p`, which lets `y` be its own accumulator in `y + q`.
+//! Seven instructions on the two vector ports. The table holds `w + p`, which lets `y` be its own accumulator
+//! in `y + q`.
 //!
-//! Backward, the upper half `y` of a pair is stored *negated*, as `n = -y` in `[0, 2p)`. Then `d = x - y = x + n` needs no
-//! offset to stay positive, and `s = x + y = x - n` is in `(-2p, 2p)`, where bit 51 is the sign: add `2p` where it is set. The
-//! product is `d + lo(d (w - 1)) + lo(q m)`, `w - 1` from the table. Seven instructions again. A node's results are the lower or
-//! upper half of its parent's pair as its number is even or odd: odd nodes negate theirs by swapping one subtraction and using `-w`.
+//! Backward, the upper half `y` of a pair is stored *negated*, as `n = -y` in `[0, 2p)`. Then
+//! `d = x - y = x + n` needs no offset to stay positive, and `s = x + y = x - n` is in `(-2p, 2p)`, where bit
+//! 51 is the sign: add `2p` where it is set. The product is `d + lo(d (w - 1)) + lo(q m)`, `w - 1` from the
+//! table. Seven instructions again. A node's results are the lower or upper half of its parent's pair as its
+//! number is even or odd: odd nodes negate theirs by swapping one subtraction and using `-w`.
 
 use std::arch::x86_64::*;
 

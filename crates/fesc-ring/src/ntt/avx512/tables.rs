@@ -30,7 +30,8 @@ pub(in crate::ntt) struct Tables {
     pub(super) scaled_root: Pair,
 }
 
-/// The nodes inside a 16-element block `n`, relative to `2n`, `4n` and `8n`, in the lane order of the exchanges in [`super::lanes`].
+/// The nodes inside a 16-element block `n`, relative to `2n`, `4n` and `8n`, in the lane order of the
+/// exchanges in [`super::lanes`].
 const LANES_4: [usize; 8] = [0, 0, 0, 0, 1, 1, 1, 1];
 const LANES_2: [usize; 8] = [0, 0, 2, 2, 1, 1, 3, 3];
 const LANES_1: [usize; 8] = [0, 1, 4, 5, 2, 3, 6, 7];
@@ -90,7 +91,8 @@ pub(super) unsafe fn twiddle(nodes: *const Pair, node: usize) -> Twiddle {
     (_mm512_set1_epi64(w as i64), _mm512_set1_epi64(quotient as i64))
 }
 
-/// The twiddles of `node` and its descendants, `log2 R` levels, numbered like a tree of their own (slot 0 is unused).
+/// The twiddles of `node` and its descendants, `log2 R` levels, numbered like a tree of their own (slot 0 is
+/// unused).
 ///
 /// # Safety
 /// These nodes must be inside the table.

@@ -85,7 +85,8 @@ fn the_largest_residues_are_converted_by_the_formula_on_every_path() {
     }
 }
 
-/// Three primes of 40 bits to one of 50; integers 1, Q - 1, floor(123456789 Q / 1000000007), 3^70 and 7^41 mod Q, computed by Python.
+/// Three primes of 40 bits to one of 50; integers 1, Q - 1, floor(123456789 Q / 1000000007), 3^70 and 7^41
+/// mod Q, computed by Python.
 #[test]
 fn known_conversions() {
     let new = |p: u64| Prime::new(Modulus::new(p).unwrap()).unwrap();

@@ -81,7 +81,8 @@ fn failures_are_as_rare_as_the_docs_say() {
     // The worst 128 products of 48-bit values, not the average ones.
     assert!(params.log_t() >= 94 + 7 + 42);
     assert_eq!(params.log_q(), 349);
-    // The control: each group of primes is needed. One bit less of t, of P' or of D, and the most frequent answer fails clearly more often.
+    // The control: each group of primes is needed. One bit less of t, of P' or of D, and the most frequent
+    // answer fails clearly more often.
     let total = |plain, kept, dropped| {
         let (noise, lift) = SlotParams::new(16384, plain, kept, dropped).unwrap().failure(1, 1);
         noise + lift

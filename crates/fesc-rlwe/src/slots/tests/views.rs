@@ -32,8 +32,9 @@ fn bare_phase(holder: &KeyHolder, d0: &[u64], mut d1: Vec<u64>) -> Vec<u64> {
     d1
 }
 
-/// The key holder knows `a` and tries multipliers: `d1 = round(v a / D)` needs eight coefficients to decide. The multiplier is the evaluator's share of a mask,
-/// and what it hides is opened online as `w - m`: for a weight of 12 bits there are 4096 multipliers to try.
+/// The key holder knows `a` and tries multipliers: `d1 = round(v a / D)` needs eight coefficients to decide.
+/// The multiplier is the evaluator's share of a mask, and what it hides is opened online as `w - m`: for a
+/// weight of 12 bits there are 4096 multipliers to try.
 #[test]
 fn without_the_encryption_of_zero_the_multiplier_is_found() {
     const LOOK: usize = 8;
@@ -91,7 +92,8 @@ fn without_the_mask_the_operand_is_read() {
     assert_eq!(read(&mut holder.phase(&response).unwrap()), 0);
 }
 
-/// The key holder knows its own noise `e`. Of forty multipliers it looks for the one whose `M e / D` is in the phase.
+/// The key holder knows its own noise `e`. Of forty multipliers it looks for the one whose `M e / D` is in
+/// the phase.
 #[test]
 fn a_mask_on_the_message_alone_shows_the_noise() {
     let (holder, evaluator) = parties(56);

@@ -1,7 +1,8 @@
 //! The causal depthwise convolution of one document and its backward pass.
 //!
-//! `u[t, c] = bias[c] + sum_k w[k, c] x[t + 1 - K + k, c]` on the columns `first .. first + channels` of rows of `stride`
-//! values, with zeros before the document. Taps are stored by tap here, so that inner loops run over channels.
+//! `u[t, c] = bias[c] + sum_k w[k, c] x[t + 1 - K + k, c]` on the columns `first .. first + channels` of rows
+//! of `stride` values, with zeros before the document. Taps are stored by tap here, so that inner loops run
+//! over channels.
 
 use pulp::Arch;
 

@@ -1,9 +1,10 @@
 //! The mixer between the two projections as one operation: convolution, SiLU, softplus, scan, skip, gate.
 //!
-//! Input: the projected tokens `z, x, B, C, dt`, one row each, and one vector of parameters ([`Parts`]). Output:
-//! `y SiLU(z)`, one row of `inner` values per token. See [`fesc_model::float`] for the formulas and `scan.rs` for the
-//! recurrence. The backward pass computes the forward pass again, so that the graph keeps nothing but input and
-//! output; what it needs besides is one document's tensors and one state per sixteen tokens.
+//! Input: the projected tokens `z, x, B, C, dt`, one row each, and one vector of parameters ([`Parts`]).
+//! Output: `y SiLU(z)`, one row of `inner` values per token. See [`fesc_model::float`] for the formulas and
+//! `scan.rs` for the recurrence. The backward pass computes the forward pass again, so that the graph keeps
+//! nothing but input and output; what it needs besides is one document's tensors and one state per sixteen
+//! tokens.
 
 mod conv;
 mod scan;

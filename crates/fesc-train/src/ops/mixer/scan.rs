@@ -1,17 +1,17 @@
 //! The recurrence of one head over one document, forward and backward, vectorised over the head's channels.
 //!
-//! `h_t = a_t h_(t-1) + Delta_t B_t x_t^T`, `y_t = C_t h_t + D x_t`; the state is kept as `state` rows of `head_dim`
-//! channels. With `G_t` the gradient of `h_t` (`G_t = a_(t+1) G_(t+1) + C_t dy_t^T`):
+//! `h_t = a_t h_(t-1) + Delta_t B_t x_t^T`, `y_t = C_t h_t + D x_t`; the state is kept as `state` rows of
+//! `head_dim` channels. With `G_t` the gradient of `h_t` (`G_t = a_(t+1) G_(t+1) + C_t dy_t^T`):
 //!
 //! ```text
 //! dC_t = h_t dy_t          dB_t = Delta_t G_t x_t           dx_t = Delta_t B_t G_t + D dy_t
 //! da_t = <G_t, h_(t-1)>    dDelta_t = B_t . (G_t x_t)       dD = sum of x_t . dy_t
 //! ```
 //!
-//! (and what reaches Delta through `a_t` is the caller's). The backward pass needs every `h_t`: the forward pass keeps the
-//! state before each block of [`BLOCK`] tokens, and the states inside a block are computed again. Memory: one state per
-//! block, and one block of states. For states of 16 to 32 this costs no more than the block dual form, and it takes
-//! any per-token decay, also one that is no exponential.
+//! (and what reaches Delta through `a_t` is the caller's). The backward pass needs every `h_t`: the forward
+//! pass keeps the state before each block of [`BLOCK`] tokens, and the states inside a block are computed
+//! again. Memory: one state per block, and one block of states. For states of 16 to 32 this costs no more
+//! than the block dual form, and it takes any per-token decay, also one that is no exponential.
 
 use pulp::{Simd, WithSimd};
 

@@ -139,7 +139,8 @@ fn delta_limits_stop_the_gradient() {
     assert!(grad.iter().any(|row| row[0] != 0.0));
 }
 
-/// The protocol's Delta is the form's, also where that is a little below 0: nothing is cut there, so that gradients pass.
+/// The protocol's Delta is the form's, also where that is a little below 0: nothing is cut there, so that
+/// gradients pass.
 #[test]
 fn a_form_below_zero_is_taken_as_it_is() {
     let shape = shape(1, 2, 2, 1, 1);

@@ -1,6 +1,8 @@
-//! The kernels of a key switch alone, as often and on as many words as one rotation at the top level has them: what the whole is compared with.
+//! The kernels of a key switch alone, as often and on as many words as one rotation at the top level has
+//! them: what the whole is compared with.
 //!
-//! Values are arbitrary reduced residues; no kernel's time depends on them. Threads work on different primes, as in the key switch.
+//! Values are arbitrary reduced residues; no kernel's time depends on them. Threads work on different primes,
+//! as in the key switch.
 
 use anyhow::Result;
 use fesc_ckks::Params;
@@ -64,7 +66,8 @@ pub struct Kernels {
     overflow: Vec<Aligned<u64>>,
     /// Two for each prime.
     out: Vec<[Aligned<u64>; 2]>,
-    /// For each prime both halves of each digit's key, packed; one pair serves all if it is to stay in the cache.
+    /// For each prime both halves of each digit's key, packed; one pair serves all if it is to stay in the
+    /// cache.
     keys: Vec<[Vec<Aligned<u8>>; 2]>,
 }
 
@@ -103,7 +106,8 @@ impl Kernels {
         })
     }
 
-    /// All conversions: residues scaled, overflows, each digit to every other prime, and twice the special primes to the data primes.
+    /// All conversions: residues scaled, overflows, each digit to every other prime, and twice the special
+    /// primes to the data primes.
     pub fn convert(&mut self) {
         let (digits, bases) = (&self.digits, &self.bases);
         let data = digits.last().map_or(0, |d| d.end);

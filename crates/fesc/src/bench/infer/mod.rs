@@ -1,7 +1,7 @@
 //! `fesc bench infer`: a whole private inference between two processes, with random weights of a named shape.
 //!
-//! Correlations are made at the moment of use, on the same channel, so that their time and bytes are counted apart from those
-//! of the protocol (`serve` and `classify` make them ahead, beside it).
+//! Correlations are made at the moment of use, on the same channel, so that their time and bytes are counted
+//! apart from those of the protocol (`serve` and `classify` make them ahead, beside it).
 
 mod model;
 pub mod party;
@@ -23,7 +23,8 @@ pub use model::random_outline;
 use party::Measured;
 pub use stages::StageTime;
 
-/// Without being told, a run of at most this many values of the residual stream, over all layers, is compared with the twin.
+/// Without being told, a run of at most this many values of the residual stream, over all layers, is compared
+/// with the twin.
 const CHECKED: usize = 1 << 20;
 
 /// What is to be computed.

@@ -1,5 +1,5 @@
-//! Random models of named shapes, calibrated on random tokens. Always the same ones: scales, and with them bytes and rounds, follow from
-//! the weights, and `fesc estimate` must know them.
+//! Random models of named shapes, calibrated on random tokens. Always the same ones: scales, and with them
+//! bytes and rounds, follow from the weights, and `fesc estimate` must know them.
 
 use anyhow::{Context, Result};
 use fesc_model::outline::Outline;

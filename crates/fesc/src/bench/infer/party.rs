@@ -180,7 +180,8 @@ fn check_declared(stats: &Stats, bytes: u64, rounds: u64) -> Result<()> {
     Ok(())
 }
 
-/// The server makes the model and sends its public part. The weights do not stay in memory, as with `fesc serve`.
+/// The server makes the model and sends its public part. The weights do not stay in memory, as with
+/// `fesc serve`.
 fn upload(channel: &mut Channel, task: &Task) -> Result<Hosted> {
     let mut master = [0; 32];
     os_random()?.fill_bytes(&mut master);

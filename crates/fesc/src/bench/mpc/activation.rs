@@ -1,4 +1,5 @@
-//! The activations of `fesc_mpc::activation`, ours and the paper's, with random inputs and the true functions.
+//! The activations of `fesc_mpc::activation`, ours and the paper's, with random inputs and the true
+//! functions.
 
 use anyhow::Result;
 use fesc_approx::functions;
@@ -113,7 +114,8 @@ pub fn paper_exp(inputs: &mut Inputs, n: usize) -> Result<Operation> {
     Ok(on(MinimaxExp::new(form), plan.frac, x, f64::exp, absolute))
 }
 
-/// Eight buckets of ratio 2 and one step, as in the paper. The comparison has 64 units in the lowest bucket's start.
+/// Eight buckets of ratio 2 and one step, as in the paper. The comparison has 64 units in the lowest bucket's
+/// start.
 pub fn paper_rsqrt(inputs: &mut Inputs, n: usize) -> Result<Operation> {
     let (low, high) = ((-4f64).exp2(), 4f64.exp2());
     let form = NeRmsForm::calibrate(low, high, 8, 1)?.fixed(RING48, V_FRAC, V_FRAC - 10, 17)?;

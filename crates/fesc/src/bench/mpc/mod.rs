@@ -35,7 +35,8 @@ pub enum Op {
     Multiply,
     /// Square and truncation by 16 bits, 48 bits, inputs in [-8, 8].
     Square,
-    /// Matrix product with inner and right dimension 64, and truncation, inputs in [-1, 1]; elements are results.
+    /// Matrix product with inner and right dimension 64, and truncation, inputs in [-1, 1]; elements are
+    /// results.
     Matmul,
     /// Truncation by 16 bits in 48 bits, inputs in [-64, 64].
     Truncate,
@@ -49,7 +50,8 @@ pub enum Op {
     Mux,
     /// Bit to arithmetic share, 48 bits.
     B2a,
-    /// Arg-max of rows of 10 values, 48 bits; elements are values. The error is the distance to the largest value.
+    /// Arg-max of rows of 10 values, 48 bits; elements are values. The error is the distance to the largest
+    /// value.
     Argmax,
     /// SiLU, inputs in [-16, 16]. Paper: MoSiLU, degree 4, l = 44, F = 19.
     Silu,
@@ -59,7 +61,8 @@ pub enum Op {
     Exp,
     /// exp by squaring, exact at 0, inputs in [-16, 0].
     ExpSquare,
-    /// Inverse square root, inputs in [2^-8, 2^8]; error is relative. Paper: NeRMS, 8 buckets, N1, inputs in [2^-4, 2^4].
+    /// Inverse square root, inputs in [2^-8, 2^8]; error is relative. Paper: NeRMS, 8 buckets, N1, inputs in
+    /// [2^-4, 2^4].
     Rsqrt,
 }
 
@@ -78,7 +81,8 @@ pub struct Task {
     elements: usize,
     bits: Option<u32>,
     thresholds: Option<usize>,
-    /// Both parties draw the random inputs, and their sharing, from it. It is public: the inputs are nobody's.
+    /// Both parties draw the random inputs, and their sharing, from it. It is public: the inputs are
+    /// nobody's.
     seed: [u8; 16],
 }
 

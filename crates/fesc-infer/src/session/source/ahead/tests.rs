@@ -66,7 +66,8 @@ fn halves_come_in_order_and_each_for_its_request() {
 
 #[test]
 fn what_waits_is_bounded_in_bytes_and_one_always_fits() {
-    // Sizes go 24, 48, 72, 24, ...: in 150 bytes the first three fit, and the maker waits with the fourth in its hand.
+    // Sizes go 24, 48, 72, 24, ...: in 150 bytes the first three fit, and the maker waits with the fourth in
+    // its hand.
     let (ahead, maker, made) = start(150, TOTAL, false);
     while made.load(Ordering::SeqCst) < 4 {
         std::thread::yield_now();

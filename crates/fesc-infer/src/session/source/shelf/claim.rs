@@ -1,8 +1,8 @@
 //! Who may take a store: a claim by its lock, then the marking as used.
 //!
-//! A claim is made before anybody else hears of the store, so that of two processes on one shelf each talks about a store of its
-//! own. It marks nothing: the store of a process that dies with a claim, or gives it back, is as good as before. Burning
-//! renames the store, and only then is it read.
+//! A claim is made before anybody else hears of the store, so that of two processes on one shelf each talks
+//! about a store of its own. It marks nothing: the store of a process that dies with a claim, or gives it
+//! back, is as good as before. Burning renames the store, and only then is it read.
 
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
@@ -95,7 +95,8 @@ impl Shelf {
             // Made for something else, or no note at all: somebody takes the store away, or it is none.
             Ok(_) | Err(SessionError::File { .. }) => Ok(Claimed::Absent),
             Err(SessionError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(Claimed::Absent),
-            // A disk that fails now says nothing about the store: the peer must not throw its half away for that.
+            // A disk that fails now says nothing about the store: the peer must not throw its half away for
+            // that.
             Err(e) => Err(e),
         }
     }

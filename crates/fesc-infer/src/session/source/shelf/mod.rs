@@ -11,9 +11,10 @@
 //! Who wants a store claims it first, by its lock (`claim`): two processes on one shelf never talk about the
 //! same store. How much a shelf may hold, and for how long, is `room`.
 //!
-//! A process that is killed leaves its `.new` or `.used` behind, with the secrets of a session in it. Whoever opens the shelf
-//! next deletes them ([`Shelf::sweep`]). Several processes may share a shelf: one that lives holds the lock of the stores it
-//! works on, and holds the shelf's own lock, shared, while a store has a moment without one.
+//! A process that is killed leaves its `.new` or `.used` behind, with the secrets of a session in it. Whoever
+//! opens the shelf next deletes them ([`Shelf::sweep`]). Several processes may share a shelf: one that lives
+//! holds the lock of the stores it works on, and holds the shelf's own lock, shared, while a store has a
+//! moment without one.
 //!
 //! A directory that is copied and put back has its used stores again; the list of used ones, which is kept
 //! elsewhere, refuses them ([`spent`]).
@@ -90,8 +91,8 @@ pub struct Draft {
 }
 
 impl Shelf {
-    /// Opens a shelf, making the directory (for its owner only) if needed, and deletes what dead processes left there.
-    /// `spent` knows which stores were used.
+    /// Opens a shelf, making the directory (for its owner only) if needed, and deletes what dead processes
+    /// left there. `spent` knows which stores were used.
     pub fn open(directory: &Path, spent: Spent) -> Result<Self> {
         private_directory(directory)?;
         let shelf = Self { directory: directory.to_path_buf(), spent, promised: Arc::default() };
@@ -123,7 +124,8 @@ impl Shelf {
         Ok(self.found(Kind::Whole)?.into_iter().map(|(id, _)| id).collect())
     }
 
-    /// Deletes what a process that is gone left half-made or used. What a living one works on stays: it holds its lock.
+    /// Deletes what a process that is gone left half-made or used. What a living one works on stays: it holds
+    /// its lock.
     pub fn sweep(&self) -> Result<()> {
         let _alone = self.locked(File::lock)?;
         for (_, path) in self.found(Kind::Passing)? {

@@ -1,8 +1,9 @@
-//! How much a shelf may hold, and for how long: a client decides how many stores a server keeps, so that both are limited.
+//! How much a shelf may hold, and for how long: a client decides how many stores a server keeps, so that both
+//! are limited.
 //!
-//! Sizes are those on disk: every file takes whole blocks of 4 KiB. They are known before anything is made ([`bytes_of`]), and
-//! the room is promised then, so that several clients together do not pass the limit. Only this process is counted that
-//! way: two servers on one shelf can pass it by what they make at once.
+//! Sizes are those on disk: every file takes whole blocks of 4 KiB. They are known before anything is made
+//! ([`bytes_of`]), and the room is promised then, so that several clients together do not pass the limit.
+//! Only this process is counted that way: two servers on one shelf can pass it by what they make at once.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -84,8 +85,8 @@ impl Shelf {
             .try_fold(Amount::default(), |sum, bytes| Ok(Amount { stores: sum.stores + 1, bytes: sum.bytes + bytes? }))
     }
 
-    /// Room for `count` stores of `each` bytes besides those that are here and those that other sessions of this process may still
-    /// make; else what there is.
+    /// Room for `count` stores of `each` bytes besides those that are here and those that other sessions of
+    /// this process may still make; else what there is.
     pub fn promise(&self, count: usize, each: u64, limit: Amount) -> Result<std::result::Result<Promise, Amount>> {
         // Held while the stores are counted, so that two sessions cannot both get the last room.
         let mut promised = lock(&self.promised);
@@ -101,7 +102,8 @@ impl Shelf {
         Ok(Ok(Promise { promised: Arc::clone(&self.promised), left: count, each }))
     }
 
-    /// Deletes unused stores that are older than `age`, but for those that somebody has claimed. Returns how many.
+    /// Deletes unused stores that are older than `age`, but for those that somebody has claimed. Returns how
+    /// many.
     pub fn expire(&self, age: Duration) -> Result<usize> {
         let _alone = self.locked(std::fs::File::lock)?;
         let mut gone = 0;

@@ -93,7 +93,8 @@ fn many_takers_on_one_shelf_never_get_the_same_store() {
     std::thread::scope(|scope| {
         for _ in 0..6 {
             scope.spawn(|| {
-                // Each as a process of its own: with its own handle of the directory, and sweeping when it comes.
+                // Each as a process of its own: with its own handle of the directory, and sweeping when it
+                // comes.
                 let shelf = open(dir.path());
                 while let Some(claim) = shelf.claim_any(&note()).unwrap() {
                     let id = claim.id();
