@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use fesc_infer::{Flow, Reveal};
+use fesc_infer::{Reveal, Schedule};
 use fesc_model::outline::Outline;
-use fesc_model::twin::{Calibration, Preset};
+use fesc_model::twin::{Calibration, Plan};
 use fesc_model::{Config, Model, Shape, Weights};
 use fesc_mpc::Request;
 use fesc_ring::Prg;
@@ -20,18 +20,18 @@ fn outline(name: &str) -> Result<Outline, Box<dyn std::error::Error>> {
     let model = Model::new(config.clone(), Weights::random(&config, Some(13), &mut prg))?;
     let document: Vec<u32> = (0..64).map(|_| (prg.next_u64() % 256) as u32).collect();
     let calibration = Calibration::collect(&model, [document])?;
-    Ok(Outline::new(&config, &calibration, Preset::FAST)?.with_classes(13)?)
+    Ok(Outline::new(&config, &calibration, Plan::FAST)?.with_classes(13)?)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "base".into());
     let outline = outline(&name)?;
     for tokens in [128, 2048] {
-        let flow = Flow::new(&outline, tokens, Reveal::Label)?;
+        let schedule = Schedule::new(&outline, tokens, Reveal::Label)?;
         println!("{name}, one layer, {tokens} tokens");
         println!("{:12} {:>12} {:>12} {:>8}  correlations", "stage", "to server", "to client", "rounds");
         let (mut up, mut down, mut rounds) = (0, 0, 0);
-        for cost in flow.costs()? {
+        for cost in schedule.costs()? {
             let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
             for request in &cost.demand {
                 let kind = match request {

@@ -60,8 +60,16 @@ pub enum InferError {
         /// Rows of the table.
         vocabulary: usize,
     },
+    /// A plan that two parties cannot run.
+    #[error("{why}; plans that can be run are {known}")]
+    Plan {
+        /// Why not.
+        why: String,
+        /// Those that can.
+        known: String,
+    },
     /// The model was made for another ring than the linear layer's.
-    #[error("the model computes in {model} bits, the linear layer in {linear}; take the fast preset")]
+    #[error("the model computes in {model} bits, the linear layer in {linear}; take the fast plan")]
     Width {
         /// Bits of the outline.
         model: u32,

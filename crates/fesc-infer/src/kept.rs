@@ -20,8 +20,8 @@ use fesc_rlwe::linear::Prepared;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use crate::flow::Flow;
 use crate::pads::{Pad, Pads};
+use crate::schedule::Schedule;
 use crate::setup::ClientSetup;
 use crate::{InferError, Result};
 
@@ -40,10 +40,10 @@ fn head(session: &[u8; 32], number: u64, pad: &Pad) -> Vec<u8> {
 }
 
 /// Bytes of the file of each block of a run, in order.
-pub fn bytes_of(flow: &Flow) -> impl Iterator<Item = Result<usize>> + '_ {
-    flow.pads().map(|pad| {
+pub fn bytes_of(schedule: &Schedule) -> impl Iterator<Item = Result<usize>> + '_ {
+    schedule.pads().map(|pad| {
         let (pad, params) = (pad?, Params::linear()?);
-        let shape = pad.matrix.shape(flow.outline().shape())?;
+        let shape = pad.matrix.shape(schedule.outline().shape())?;
         Ok(HEAD + Prepared::packed_len(&params, &shape, &pad.block) + DIGEST)
     })
 }
@@ -88,14 +88,14 @@ impl<'a> Keeper<'a> {
 pub struct Kept<'a> {
     directory: PathBuf,
     session: [u8; 32],
-    flow: &'a Flow,
+    schedule: &'a Schedule,
     next: u64,
 }
 
 impl<'a> Kept<'a> {
     /// From the directory of one session. Nothing is read yet.
-    pub fn new(directory: &Path, session: [u8; 32], flow: &'a Flow) -> Self {
-        Self { directory: directory.to_path_buf(), session, flow, next: 0 }
+    pub fn new(directory: &Path, session: [u8; 32], schedule: &'a Schedule) -> Self {
+        Self { directory: directory.to_path_buf(), session, schedule, next: 0 }
     }
 
     fn read(&mut self, pad: &Pad) -> Result<Prepared> {
@@ -104,7 +104,7 @@ impl<'a> Kept<'a> {
             why: "a file is damaged, or of another session; delete the directory and prepare again",
         };
         let (path, params) = (path(&self.directory, self.next), Params::linear()?);
-        let shape = pad.matrix.shape(self.flow.outline().shape())?;
+        let shape = pad.matrix.shape(self.schedule.outline().shape())?;
         let bytes = HEAD + Prepared::packed_len(&params, &shape, &pad.block) + DIGEST;
         let mut read = Zeroizing::new(Vec::with_capacity(bytes + 1));
         File::open(&path)?.take(bytes as u64 + 1).read_to_end(&mut read)?;

@@ -2,8 +2,8 @@
 //!
 //! Where to look:
 //! - [`stage`]: the stages, each a map from shares to shares with a declared cost;
-//! - [`Flow`]: the schedule of one inference: stages in order, their costs ([`Flow::costs`]), correlations
-//!   ([`Flow::demand`]) and prepared blocks ([`Flow::pads`]), all known before anything runs;
+//! - [`Schedule`]: the schedule of one inference: stages in order, their costs ([`Schedule::costs`]), correlations
+//!   ([`Schedule::demand`]) and prepared blocks ([`Schedule::pads`]), all known before anything runs;
 //! - `layer`: the block protocol, written once over the stages for both parties;
 //! - [`run_client`], [`run_server`]: the two runs; [`Watch`] follows them;
 //! - [`setup`]: what is made once per model: [`ServerSetup`] keeps the RLWE secrets, [`ClientSetup`] is what
@@ -28,7 +28,7 @@
 //! shares is shown.
 //!
 //! # Cost
-//! [`Flow::costs`] is exact to the byte and the round (tested); rounds do not grow with tokens inside a
+//! [`Schedule::costs`] is exact to the byte and the round (tested); rounds do not grow with tokens inside a
 //! segment of 2,048.
 //!
 //! Not guaranteed: anything against a party that leaves the protocol; that values stay in their ranges. A
@@ -37,19 +37,23 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+mod block;
 mod error;
-mod flow;
 pub mod kept;
-mod layer;
+pub mod kernel;
+pub mod kernels;
 pub mod pads;
 mod run;
+mod schedule;
 pub mod session;
 pub mod setup;
 pub mod stage;
+mod watch;
 
 pub use error::{InferError, Result};
-pub use flow::{Flow, MAX_TOKENS, Reveal, StageCost};
 pub use pads::{Ahead, Fresh, Pad, Pads};
-pub use run::{Answer, Unwatched, Watch, run_client, run_client_with, run_server};
+pub use run::{Answer, ClientKit, run_client, run_client_with, run_server};
+pub use schedule::{MAX_TOKENS, Reveal, Schedule, StageCost};
 pub use setup::{ClientSetup, Matrix, SCHEME, ServerSetup};
-pub use stage::Embedding;
+pub use stage::{Embedding, Stage};
+pub use watch::{Doing, Unwatched, Watch};

@@ -1,7 +1,7 @@
 //! The client's half of the linear layers, which does not depend on the document
 //! ([`fesc_rlwe::linear::Prepared`]).
 //!
-//! [`crate::Flow::pads`] lists what a run takes, in order. A source of them is a [`Pads`]: [`Fresh`] computes
+//! [`crate::Schedule::pads`] lists what a run takes, in order. A source of them is a [`Pads`]: [`Fresh`] computes
 //! each when it is asked for, [`Ahead`] computes them in a thread of its own and keeps a few ready. Either
 //! way each is used once: a prepared block is moved out and consumed by its one message (review A).
 
@@ -13,7 +13,7 @@ use std::time::Instant;
 use fesc_ring::Prg;
 use fesc_rlwe::linear::{Block, Prepared};
 
-use crate::flow::Flow;
+use crate::schedule::Schedule;
 use crate::setup::{ClientSetup, Matrix};
 use crate::{InferError, Result};
 
@@ -42,7 +42,7 @@ impl Pad {
     }
 }
 
-/// A source of prepared blocks. A run asks in the order of [`Flow::pads`].
+/// A source of prepared blocks. A run asks in the order of [`Schedule::pads`].
 pub trait Pads {
     /// The prepared block of `pad`, for the first and only time.
     ///
@@ -95,18 +95,18 @@ impl Ahead {
     ///
     /// # Errors
     /// If there is no thread to be had.
-    pub fn start(setup: Arc<ClientSetup>, flow: &Flow, depth: usize, prg: Prg) -> Result<Self> {
+    pub fn start(setup: Arc<ClientSetup>, schedule: &Schedule, depth: usize, prg: Prg) -> Result<Self> {
         let (sender, ready) = sync_channel(depth.max(1));
-        let flow = flow.clone();
-        let work = move || fill(&setup, &flow, prg, &sender);
+        let schedule = schedule.clone();
+        let work = move || fill(&setup, &schedule, prg, &sender);
         let thread = std::thread::Builder::new().name("fesc-pads".into()).spawn(work)?;
         Ok(Self { ready: Some(ready), thread: Some(thread), seconds: 0.0 })
     }
 }
 
 /// Sends every block, or the error that ended the work; ends when nobody listens any more.
-fn fill(setup: &ClientSetup, flow: &Flow, mut prg: Prg, sender: &SyncSender<Made>) {
-    for pad in flow.pads() {
+fn fill(setup: &ClientSetup, schedule: &Schedule, mut prg: Prg, sender: &SyncSender<Made>) {
+    for pad in schedule.pads() {
         let start = Instant::now();
         let made = pad.and_then(|pad| Ok((pad, pad.prepare(setup, &mut prg)?, start.elapsed().as_secs_f64())));
         let failed = made.is_err();

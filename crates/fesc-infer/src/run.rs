@@ -4,38 +4,13 @@ use fesc_mpc::{Party, Role, Shared};
 use fesc_ring::Prg;
 use zeroize::Zeroizing;
 
-use crate::flow::{Flow, Reveal, Segment};
-use crate::layer::{LayerStages, Memory, Side};
+use crate::block::{Block, Memory};
 use crate::pads::{Fresh, Pads};
+use crate::schedule::{Reveal, Schedule, Segment};
 use crate::setup::{ClientSetup, ServerSetup};
-use crate::stage::{Rows, selection};
+use crate::stage::{HeadSecrets, Kit, Rows, Side, Stage, selection};
+use crate::watch::{Doing, Watch};
 use crate::{InferError, Result};
-
-/// Follows a run. Everything it is told is public or this party's own.
-pub trait Watch {
-    /// A stage begins.
-    fn stage(&mut self, stage: &'static str, layer: Option<usize>, segment: usize) {
-        let _ = (stage, layer, segment);
-    }
-
-    /// This party's share of the residual stream that enters a layer; `layer = layers`: of the one that
-    /// leaves the last. Both shares together are the secret: whoever joins them breaks the privacy of the
-    /// run.
-    fn stream(&mut self, layer: usize, share: &Shared) {
-        let _ = (layer, share);
-    }
-
-    /// At the end: the client's seconds for what does not depend on the document (its blocks of the linear
-    /// layers).
-    fn offline(&mut self, seconds: f64) {
-        let _ = seconds;
-    }
-}
-
-/// Follows nothing.
-pub struct Unwatched;
-
-impl Watch for Unwatched {}
 
 /// What the client learns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +35,21 @@ impl Answer {
     }
 }
 
-/// The client's run: `ids` are the real tokens, at most [`Flow::tokens`]. Blocks of the linear layers are
+/// What the client brings to the stages of a run.
+pub struct ClientKit<'a> {
+    /// Hints and table.
+    pub setup: &'a ClientSetup,
+    /// The tokens, padded to the schedule's length.
+    pub ids: &'a [u32],
+    /// The pooling vector.
+    pub select: &'a [u64],
+    /// Prepared blocks of the linear layers.
+    pub pads: &'a mut dyn Pads,
+    /// Randomness of the queries to the table.
+    pub prg: &'a mut Prg,
+}
+
+/// The client's run: `ids` are the real tokens, at most [`Schedule::tokens`]. Blocks of the linear layers are
 /// computed as they are needed.
 ///
 /// # Errors
@@ -68,23 +57,23 @@ impl Answer {
 /// fails.
 pub fn run_client(
     party: &mut Party,
-    flow: &Flow,
+    schedule: &Schedule,
     setup: &ClientSetup,
     ids: &[u32],
     prg: &mut Prg,
     watch: &mut dyn Watch,
 ) -> Result<Answer> {
     let mut pads = Fresh::new(setup, prg.fork());
-    run_client_with(party, flow, setup, ids, prg, &mut pads, watch)
+    run_client_with(party, schedule, setup, ids, prg, &mut pads, watch)
 }
 
-/// The same with blocks from elsewhere, made in the order of [`Flow::pads`].
+/// The same with blocks from elsewhere, made in the order of [`Schedule::pads`].
 ///
 /// # Errors
 /// As [`run_client`].
 pub fn run_client_with(
     party: &mut Party,
-    flow: &Flow,
+    schedule: &Schedule,
     setup: &ClientSetup,
     ids: &[u32],
     prg: &mut Prg,
@@ -92,8 +81,8 @@ pub fn run_client_with(
     watch: &mut dyn Watch,
 ) -> Result<Answer> {
     check_role(party, Role::P0)?;
-    setup.check(flow)?;
-    let (room, vocabulary) = (flow.tokens(), flow.outline().shape().vocab);
+    setup.check(schedule)?;
+    let (room, vocabulary) = (schedule.tokens(), schedule.outline().shape().vocab);
     if ids.is_empty() || ids.len() > room {
         return Err(InferError::Document { tokens: ids.len(), room });
     }
@@ -103,40 +92,23 @@ pub fn run_client_with(
     // Padding is row 0: real tokens do not see it, and pooling leaves it out.
     let mut padded = Zeroizing::new(ids.to_vec());
     padded.resize(room, 0);
-    let select = Zeroizing::new(selection(flow.outline().shape().pooling, ids.len(), room));
-    let mut embed = |party: &mut Party, s: &Segment| {
-        let ids = padded.get(s.first..s.first + s.tokens).unwrap_or_default();
-        let rows = setup.rows(ids)?;
-        let rows = match setup.table() {
-            Some(table) => Rows::Client { ids, rows: &rows, table, prg },
-            None => Rows::Public(&rows),
-        };
-        flow.embed(s).run(party, rows)
-    };
-    let stream = embedding(party, flow, &mut embed, watch)?;
-    let stream = layers(party, flow, &mut Side::Client(pads), stream, watch)?;
-    let logits = logits(party, flow, stream, Some(&select), None, watch)?;
-    watch.offline(pads.seconds());
+    let select = Zeroizing::new(selection(schedule.outline().shape().pooling, ids.len(), room));
+    let mut kit = ClientKit { setup, ids: &padded, select: &select, pads, prg };
+    let logits = logits(party, schedule, Side::Client(&mut kit), watch)?;
+    watch.offline(kit.pads.seconds());
     let nothing = InferError::Misuse { what: "the answer", why: "it was not opened to the client" };
-    reveal(party, flow, &logits, watch)?.ok_or(nothing)
+    reveal(party, schedule, &logits, watch)?.ok_or(nothing)
 }
 
 /// The server's run. It learns nothing, not even the answer.
 ///
 /// # Errors
 /// If the setup does not fit the schedule, before anything is sent; else if the protocol fails.
-pub fn run_server(party: &mut Party, flow: &Flow, setup: &ServerSetup, watch: &mut dyn Watch) -> Result<()> {
+pub fn run_server(party: &mut Party, schedule: &Schedule, setup: &ServerSetup, watch: &mut dyn Watch) -> Result<()> {
     check_role(party, Role::P1)?;
-    setup.client_setup().check(flow)?;
-    let head = setup.head().ok_or(InferError::Misuse { what: "the model", why: "it has no classifier" })?;
-    let mut embed = |party: &mut Party, s: &Segment| {
-        let rows = setup.owner().map_or(Rows::Nothing, Rows::Server);
-        flow.embed(s).run(party, rows)
-    };
-    let stream = embedding(party, flow, &mut embed, watch)?;
-    let stream = layers(party, flow, &mut Side::Server(setup), stream, watch)?;
-    let logits = logits(party, flow, stream, None, Some((&head.weights, &head.bias)), watch)?;
-    reveal(party, flow, &logits, watch)?;
+    setup.client_setup().check(schedule)?;
+    let logits = logits(party, schedule, Side::Server(setup), watch)?;
+    reveal(party, schedule, &logits, watch)?;
     Ok(())
 }
 
@@ -148,68 +120,77 @@ fn check_role(party: &Party, role: Role) -> Result<()> {
 }
 
 /// The stream from its segments.
-fn join(flow: &Flow, parts: &[Shared]) -> Result<Shared> {
+fn join(schedule: &Schedule, parts: &[Shared]) -> Result<Shared> {
     let whole = Shared::concat(&parts.iter().collect::<Vec<_>>())?;
-    crate::error::check("values of the stream", flow.tokens() * flow.outline().shape().d_model, whole.len())?;
+    crate::error::check("values of the stream", schedule.tokens() * schedule.outline().shape().d_model, whole.len())?;
     Ok(whole)
 }
 
-fn cut(flow: &Flow, stream: &Shared, segment: &Segment) -> Result<Shared> {
-    let width = flow.outline().shape().d_model;
+fn cut(schedule: &Schedule, stream: &Shared, segment: &Segment) -> Result<Shared> {
+    let width = schedule.outline().shape().d_model;
     Ok(stream.slice(segment.first * width..(segment.first + segment.tokens) * width)?)
 }
 
-fn embedding(
-    party: &mut Party,
-    flow: &Flow,
-    embed: &mut dyn FnMut(&mut Party, &Segment) -> Result<Shared>,
-    watch: &mut dyn Watch,
-) -> Result<Shared> {
-    let mut parts = Vec::new();
-    for segment in flow.segments() {
-        watch.stage("embedding", None, segment.index);
-        parts.push(embed(party, &segment)?);
-    }
-    join(flow, &parts)
+/// The rows of one segment's tokens.
+fn embed(party: &mut Party, schedule: &Schedule, kit: Kit<'_, '_>, segment: &Segment) -> Result<Shared> {
+    let stage = schedule.embed(segment);
+    let kit = match kit {
+        Side::Client(kit) => kit,
+        Side::Server(setup) => return stage.run(party, Side::Server(setup.owner())),
+    };
+    let ids = kit.ids.get(segment.first..segment.first + segment.tokens).unwrap_or_default();
+    let rows = kit.setup.rows(ids)?;
+    let rows = match kit.setup.table() {
+        Some(table) => Rows::Encrypted { ids, rows: &rows, table, prg: kit.prg },
+        None => Rows::Public(&rows),
+    };
+    stage.run(party, Side::Client(rows))
 }
 
-fn layers(
-    party: &mut Party,
-    flow: &Flow,
-    side: &mut Side<'_>,
-    mut stream: Shared,
-    watch: &mut dyn Watch,
-) -> Result<Shared> {
-    let layers = flow.outline().shape().layers;
+/// Everything but the last step: embedding, blocks, final norm, pooling, head.
+fn logits(party: &mut Party, schedule: &Schedule, mut kit: Kit<'_, '_>, watch: &mut dyn Watch) -> Result<Shared> {
+    let mut parts = Vec::new();
+    for segment in schedule.segments() {
+        watch.doing(Doing::Stage(Stage::Embedding, None, segment.index));
+        parts.push(embed(party, schedule, kit.again(), &segment)?);
+    }
+    let mut stream = join(schedule, &parts)?;
+    drop(parts);
+    let layers = schedule.outline().shape().layers;
     for layer in 0..layers {
         watch.stream(layer, &stream);
         let (mut memory, mut parts) = (Memory::default(), Vec::new());
-        for segment in flow.segments() {
-            let stages = LayerStages::new(flow, layer, &segment)?;
-            parts.push(stages.run(party, side, &mut memory, &cut(flow, &stream, &segment)?, watch)?);
+        for segment in schedule.segments() {
+            let block = Block::new(schedule, layer, &segment)?;
+            let part = cut(schedule, &stream, &segment)?;
+            parts.push(block.run(party, kit.again(), &mut memory, &part, watch)?);
         }
-        stream = join(flow, &parts)?;
+        stream = join(schedule, &parts)?;
     }
     watch.stream(layers, &stream);
-    Ok(stream)
+    pooled(party, schedule, stream, kit, watch)
 }
 
 /// Final norm, pooling, head.
-fn logits(
+fn pooled(
     party: &mut Party,
-    flow: &Flow,
+    schedule: &Schedule,
     stream: Shared,
-    select: Option<&[u64]>,
-    head: Option<(&[i64], &[i64])>,
+    mut kit: Kit<'_, '_>,
     watch: &mut dyn Watch,
 ) -> Result<Shared> {
     let mut pooled: Option<Shared> = None;
-    for segment in flow.segments() {
-        watch.stage("final_norm", None, segment.index);
-        let states = flow.final_norm(&segment).run(party, cut(flow, &stream, &segment)?)?;
-        watch.stage("pool", None, segment.index);
-        let own = select.map(|s| s.get(segment.first..segment.first + segment.tokens).unwrap_or_default());
-        let part = flow.pool(&segment).run(party, own, &states)?;
+    for segment in schedule.segments() {
+        watch.doing(Doing::Stage(Stage::FinalNorm, None, segment.index));
+        let states = schedule.final_norm(&segment)?.run(party, cut(schedule, &stream, &segment)?)?;
+        watch.doing(Doing::Stage(Stage::Pool, None, segment.index));
+        let select = match kit.again() {
+            Side::Client(kit) => {
+                Side::Client(kit.select.get(segment.first..segment.first + segment.tokens).unwrap_or_default())
+            }
+            Side::Server(_) => Side::Server(()),
+        };
+        let part = schedule.pool(&segment).run(party, select, &states)?;
         pooled = Some(match pooled {
             Some(sum) => sum.add(&part)?,
             None => part,
@@ -217,15 +198,22 @@ fn logits(
     }
     drop(stream);
     let pooled = pooled.ok_or(InferError::Size { what: "segments", expected: 1, got: 0 })?;
-    watch.stage("head", None, 0);
-    flow.head().run(party, pooled, head)
+    watch.doing(Doing::Stage(Stage::Head, None, 0));
+    let secrets = match kit {
+        Side::Client(_) => Side::Client(()),
+        Side::Server(setup) => {
+            let head = setup.head().ok_or(InferError::Misuse { what: "the model", why: "it has no classifier" })?;
+            Side::Server(HeadSecrets { weights: &head.weights, bias: &head.bias })
+        }
+    };
+    schedule.head().run(party, secrets, pooled)
 }
 
-fn reveal(party: &mut Party, flow: &Flow, logits: &Shared, watch: &mut dyn Watch) -> Result<Option<Answer>> {
-    watch.stage("reveal", None, 0);
-    Ok(match flow.reveal() {
-        Reveal::Label => flow.label().run(party, logits)?.map(Answer::Label),
-        Reveal::Logits => flow.floor()?.run(party, logits)?.map(|integers| {
+fn reveal(party: &mut Party, schedule: &Schedule, logits: &Shared, watch: &mut dyn Watch) -> Result<Option<Answer>> {
+    watch.doing(Doing::Stage(Stage::Reveal, None, 0));
+    Ok(match schedule.reveal() {
+        Reveal::Label => schedule.label().run(party, logits)?.map(Answer::Label),
+        Reveal::Logits => schedule.floor()?.run(party, logits)?.map(|integers| {
             let class = fesc_model::metrics::largest(&integers).unwrap_or(0);
             Answer::Logits { integers, class }
         }),

@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 use common::document;
 use common::serving::*;
+use fesc_infer::Unwatched;
 use fesc_infer::session::cache::Cache;
-use fesc_infer::session::client::{Choice, Dial, Visit};
-use fesc_infer::session::handshake::RevealChoice;
+use fesc_infer::session::client::Visit;
 use fesc_infer::session::public::Hosted;
 use fesc_infer::session::server::access::{Ending, Line};
 use fesc_infer::session::server::{Limits, Options, Server};
-use fesc_infer::session::{Fresh, RefusalKind, SessionError, Silent, dealer};
+use fesc_infer::session::{Dial, Fresh, Provider, RefusalKind, SessionError, dealer};
 use fesc_net::{ClientSecurity, Config, Fingerprint, Identity, Listener, ServerSecurity};
 
 /// Set in the process that is the server.
@@ -93,10 +93,10 @@ fn plain(address: &str) -> Dial {
 
 fn classify(dial: &Dial, dealer: &str, cache: &Path, ids: &[u32]) -> Result<usize, SessionError> {
     let cache = Cache::open(cache).unwrap();
-    let visit = Visit::start(dial, &cache, None, 1 << 30, &Fresh::os(), &mut Silent)?;
+    let visit = Visit::start(dial, &cache, None, 1 << 30, &Fresh::os(), &mut Unwatched)?;
     // A dealer, so that 200 sessions take seconds: nothing here depends on who makes correlations.
-    let choice = Choice::Dealer(Box::new(plain(dealer)), 64 << 20);
-    visit.classify(ids, RevealChoice::Label, &choice, false, &mut Silent).map(|f| f.answer.class())
+    let choice = label(Provider::Dealer(plain(dealer)));
+    visit.classify(ids, &choice, &mut Unwatched).map(|f| f.answer.class())
 }
 
 fn refused(result: Result<usize, SessionError>) -> RefusalKind {
@@ -244,7 +244,7 @@ fn a_flood_of_strangers_does_not_keep_a_second_connection_out() {
         let serving = scope.spawn(|| server.run(&listener, &Fresh::os(), &stop));
         let cache = Cache::open(&root.path().join("cache")).unwrap();
         let dial = dial(&address, pin, None);
-        let visit = Visit::start(&dial, &cache, None, 1 << 30, &Fresh::os(), &mut Silent).unwrap();
+        let visit = Visit::start(&dial, &cache, None, 1 << 30, &Fresh::os(), &mut Unwatched).unwrap();
         // At most 30 seconds of at most one connection in 2 ms.
         let flood = scope.spawn(|| {
             let mut silent = std::collections::VecDeque::new();
@@ -260,8 +260,8 @@ fn a_flood_of_strangers_does_not_keep_a_second_connection_out() {
             }
         });
         std::thread::sleep(Duration::from_millis(200));
-        let choice = Choice::Ahead(64 << 20);
-        let finished = visit.classify(&document(20, 5), RevealChoice::Label, &choice, false, &mut Silent);
+        let choice = label(Provider::Ahead);
+        let finished = visit.classify(&document(20, 5), &choice, &mut Unwatched);
         ended.store(true, Ordering::Relaxed);
         flood.join().unwrap();
         stop.store(true, Ordering::Relaxed);

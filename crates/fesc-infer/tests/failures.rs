@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use fesc_infer::session::dealer::HALF_BYTES;
-use fesc_infer::{Flow, Reveal};
+use fesc_infer::{Reveal, Schedule};
 use fesc_model::outline::Outline;
-use fesc_model::twin::{Calibration, Preset};
+use fesc_model::twin::{Calibration, Plan};
 use fesc_model::{Config, Model, Shape, Weights};
 use fesc_mpc::correlation::Bundle;
 use fesc_mpc::{Request, Role};
@@ -20,15 +20,15 @@ fn outline(name: &str) -> Outline {
     let model = Model::new(one.clone(), Weights::random(&one, Some(13), &mut Prg::from_seed([1; 16]))).unwrap();
     let mut calibration = Calibration::collect(&model, [(0..40).collect::<Vec<u32>>()]).unwrap();
     calibration.layers = vec![calibration.layers[0].clone(); config.shape().layers];
-    Outline::new(&config, &calibration, Preset::FAST).unwrap().with_classes(13).unwrap()
+    Outline::new(&config, &calibration, Plan::FAST).unwrap().with_classes(13).unwrap()
 }
 
 /// All answers of the slots engine in a run of this length.
 fn odds(outline: &Outline, tokens: usize, params: &SlotParams) -> Failures {
-    let flow = Flow::new(outline, tokens, Reveal::Label).unwrap();
+    let schedule = Schedule::new(outline, tokens, Reveal::Label).unwrap();
     let mut known: Vec<(Bundle, Failures)> = Vec::new();
     let mut sum = Failures::default();
-    for request in flow.demand() {
+    for request in schedule.demand() {
         let Request::Bundle(bundle) = request.unwrap() else { continue };
         let found = known.iter().find(|(b, _)| *b == bundle).map(|(_, found)| *found);
         sum = sum
@@ -66,9 +66,9 @@ fn failures_of_an_inference_as_it_is_planned() {
 #[test]
 fn every_request_of_a_run_is_within_a_dealers_limit() {
     for name in Config::NAMES {
-        let flow = Flow::new(&outline(name), 2048, Reveal::Logits).unwrap();
+        let schedule = Schedule::new(&outline(name), 2048, Reveal::Logits).unwrap();
         let half = |r: Request| r.half_bytes(Role::P0).max(r.half_bytes(Role::P1));
-        let largest = flow.demand().map(|r| half(r.unwrap())).max().unwrap();
+        let largest = schedule.demand().map(|r| half(r.unwrap())).max().unwrap();
         println!("{name}: {largest} bytes");
         assert!(largest <= HALF_BYTES, "{name}: {largest}");
     }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use fesc_infer::{Answer, Flow, InferError, Reveal, ServerSetup, Unwatched, run_client, run_server};
+use fesc_infer::{Answer, InferError, Reveal, Schedule, ServerSetup, Unwatched, run_client, run_server};
 use fesc_model::Shape;
 use fesc_mpc::{Party, Role};
 use fesc_ring::Prg;
@@ -26,24 +26,24 @@ fn garbage_is_an_error_or_an_answer() {
     let setup = ServerSetup::new(twin(small, 40, 1), [7; 32]).unwrap();
     let ids = document(9, 1);
     for reveal in [Reveal::Label, Reveal::Logits] {
-        let flow = Flow::new(setup.outline().unwrap(), 9, reveal).unwrap();
+        let schedule = Schedule::new(setup.outline().unwrap(), 9, reveal).unwrap();
         for victim in [Role::P0, Role::P1] {
             for every in [1, 2, 7, 31] {
                 // The party that fails first leaves; the other then meets a closed channel.
-                let (flow, setup, ids) = (&flow, &setup, &ids);
+                let (schedule, setup, ids) = (&schedule, &setup, &ids);
                 let ran = meet(
                     |p| {
                         if victim == Role::P0 {
                             spoil(p, every, 3);
                         }
                         let client = setup.client_setup();
-                        run_client(p, flow, client, ids, &mut Prg::from_seed([2; 16]), &mut Unwatched)
+                        run_client(p, schedule, client, ids, &mut Prg::from_seed([2; 16]), &mut Unwatched)
                     },
                     |p| {
                         if victim == Role::P1 {
                             spoil(p, every, 4);
                         }
-                        run_server(p, flow, setup, &mut Unwatched)
+                        run_server(p, schedule, setup, &mut Unwatched)
                     },
                 );
                 match ran.0 {

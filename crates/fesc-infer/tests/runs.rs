@@ -14,7 +14,7 @@
 mod common;
 
 use common::*;
-use fesc_infer::{Ahead, Answer, Embedding, Flow, Reveal, ServerSetup, Unwatched, run_client_with, run_server};
+use fesc_infer::{Ahead, Answer, Embedding, Reveal, Schedule, ServerSetup, Unwatched, run_client_with, run_server};
 use fesc_model::twin::{Rounding, Twin};
 use fesc_model::{Pooling, Shape};
 use fesc_mpc::Cost;
@@ -31,8 +31,8 @@ fn check_embedding(twin: &Twin, ids: &[u32], stream: &[i64]) {
 }
 
 /// Declared costs are the counted ones, stage by stage in the order in which they ran.
-fn check_costs(flow: &Flow, ran: &Ran<Answer, ()>, seen: &Streams) {
-    let costs = flow.costs().unwrap();
+fn check_costs(schedule: &Schedule, ran: &Ran<Answer, ()>, seen: &Streams) {
+    let costs = schedule.costs().unwrap();
     let sum = costs.iter().fold(Cost::default(), |sum, c| Cost {
         p0_to_p1_bytes: sum.p0_to_p1_bytes + c.online.p0_to_p1_bytes,
         p1_to_p0_bytes: sum.p1_to_p0_bytes + c.online.p1_to_p0_bytes,
@@ -41,7 +41,7 @@ fn check_costs(flow: &Flow, ran: &Ran<Answer, ()>, seen: &Streams) {
     assert_eq!(sum, ran.cost, "declared (left) and counted (right)");
     let demand: Vec<_> = costs.iter().flat_map(|c| c.demand.clone()).collect();
     assert_eq!(demand, ran.demand, "declared and used correlations");
-    let lazily: Vec<_> = flow.demand().collect::<Result<_, _>>().unwrap();
+    let lazily: Vec<_> = schedule.demand().collect::<Result<_, _>>().unwrap();
     assert_eq!(lazily, demand);
     let names: Vec<_> = costs.iter().map(|c| (c.stage, c.layer, c.segment)).collect();
     assert_eq!(names, seen.stages);
@@ -51,10 +51,10 @@ fn check_costs(flow: &Flow, ran: &Ran<Answer, ()>, seen: &Streams) {
 fn check_run(shape: Shape, tokens: usize, real: usize, reveal: Reveal, seed: u8) {
     let twin = &twin(shape, tokens, seed);
     let setup = ServerSetup::new(twin, [9; 32]).unwrap();
-    let flow = Flow::new(twin.outline().unwrap(), tokens, reveal).unwrap();
+    let schedule = Schedule::new(twin.outline().unwrap(), tokens, reveal).unwrap();
     let mut ids = document(real, seed);
-    let (ran, streams, seen) = infer(&flow, &setup, &ids);
-    check_costs(&flow, &ran, &seen);
+    let (ran, streams, seen) = infer(&schedule, &setup, &ids);
+    check_costs(&schedule, &ran, &seen);
     ids.resize(tokens, 0);
     check_embedding(twin, &ids, &streams[0]);
     check_layers(twin, &streams);
@@ -102,25 +102,25 @@ fn a_public_table_and_blocks_made_ahead() {
     let directory = tempfile::tempdir().unwrap();
     let twin = twin(shape(), 20, 7);
     let setup = ServerSetup::in_directory(&twin, [9; 32], Embedding::Public, directory.path()).unwrap();
-    let flow = Flow::new(setup.outline().unwrap(), 20, Reveal::Label).unwrap();
+    let schedule = Schedule::new(setup.outline().unwrap(), 20, Reveal::Label).unwrap();
     let ids = document(20, 7);
-    let refused = run(&flow, &setup, &ids);
+    let refused = run(&schedule, &setup, &ids);
     assert!(refused.is_err(), "an encrypted schedule with a public table");
-    let flow = flow.with_embedding(Embedding::Public);
-    let answer = run(&flow, &setup, &ids).unwrap();
+    let schedule = schedule.with_embedding(Embedding::Public);
+    let answer = run(&schedule, &setup, &ids).unwrap();
     assert_eq!(answer.class(), twin.classify(&ids, &mut Rounding::nearest()).unwrap().class);
-    assert_eq!(flow.costs().unwrap()[0].online, Cost::default(), "nothing is sent for a public table");
+    assert_eq!(schedule.costs().unwrap()[0].online, Cost::default(), "nothing is sent for a public table");
 }
 
 /// With prepared blocks from a thread.
-fn run(flow: &Flow, setup: &ServerSetup, ids: &[u32]) -> fesc_infer::Result<Answer> {
+fn run(schedule: &Schedule, setup: &ServerSetup, ids: &[u32]) -> fesc_infer::Result<Answer> {
     let client = setup.client_setup();
     let ran = both(
         |p| {
-            let mut pads = Ahead::start(client.clone(), flow, 2, Prg::from_seed([1; 16]))?;
-            Ok(run_client_with(p, flow, client, ids, &mut Prg::from_seed([2; 16]), &mut pads, &mut Unwatched))
+            let mut pads = Ahead::start(client.clone(), schedule, 2, Prg::from_seed([1; 16]))?;
+            Ok(run_client_with(p, schedule, client, ids, &mut Prg::from_seed([2; 16]), &mut pads, &mut Unwatched))
         },
-        |p| Ok(run_server(p, flow, setup, &mut Unwatched)),
+        |p| Ok(run_server(p, schedule, setup, &mut Unwatched)),
     );
     ran.server.and(ran.client)
 }
@@ -131,17 +131,19 @@ fn misfits_are_refused() {
     let setup = ServerSetup::new(twin(shape(), 20, 7), [9; 32]).unwrap();
     let other = ServerSetup::new(twin(shape(), 20, 8), [9; 32]).unwrap();
     let outline = setup.outline().unwrap();
-    assert!(Flow::new(outline, 0, Reveal::Label).is_err() && Flow::new(outline, 1 << 21, Reveal::Label).is_err());
-    let flow = Flow::new(outline, 20, Reveal::Label).unwrap();
+    assert!(
+        Schedule::new(outline, 0, Reveal::Label).is_err() && Schedule::new(outline, 1 << 21, Reveal::Label).is_err()
+    );
+    let schedule = Schedule::new(outline, 20, Reveal::Label).unwrap();
     let client = |ids: &[u32], setup: &ServerSetup| {
         let ids = ids.to_vec();
         let ran = both(
             |p| {
                 let mut prg = Prg::from_seed([2; 16]);
                 let client = setup.client_setup();
-                Ok(fesc_infer::run_client(p, &flow, client, &ids, &mut prg, &mut Unwatched).is_err())
+                Ok(fesc_infer::run_client(p, &schedule, client, &ids, &mut prg, &mut Unwatched).is_err())
             },
-            |p| Ok(run_server(p, &flow, &other, &mut Unwatched).is_err()),
+            |p| Ok(run_server(p, &schedule, &other, &mut Unwatched).is_err()),
         );
         assert_eq!(ran.cost.total_bytes(), 0);
         assert!(ran.client && ran.server);

@@ -10,13 +10,12 @@ use std::time::{Duration, SystemTime};
 
 use common::serving::*;
 use common::*;
-use fesc_infer::session::client::{Choice, Dial};
-use fesc_infer::session::handshake::{Greeting, Reply, RevealChoice, Step, Terms};
+use fesc_infer::session::handshake::{Greeting, Reply, Step, Terms};
 use fesc_infer::session::message::Talk;
 use fesc_infer::session::server::Limits;
 use fesc_infer::session::source::shelf::{Amount, Shelf, Spent, bytes_of};
-use fesc_infer::session::{Lines, RefusalKind, SessionError, Silent, hello};
-use fesc_infer::{Embedding, Flow, Reveal};
+use fesc_infer::session::{Dial, Lines, Provider, RefusalKind, SessionError, hello};
+use fesc_infer::{Embedding, Reveal, Schedule, Unwatched};
 use fesc_model::twin::Rounding;
 use fesc_mpc::Role;
 use fesc_net::{ClientSecurity, Config, Listener, ServerSecurity};
@@ -31,8 +30,8 @@ fn silent_connections_keep_nobody_out() {
         let visit = visit(dial, cache.path()).unwrap();
         // And again before the second connection.
         let _more: Vec<TcpStream> = (0..30).map(|_| TcpStream::connect(&dial.address).unwrap()).collect();
-        let choice = Choice::Ahead(64 << 20);
-        let finished = visit.classify(&ids, RevealChoice::Label, &choice, false, &mut Silent);
+        let choice = label(Provider::Ahead);
+        let finished = visit.classify(&ids, &choice, &mut Unwatched);
         finished.unwrap().answer.class()
     });
     assert_eq!(class, small_twin().classify(&ids, &mut Rounding::nearest()).unwrap().class);
@@ -50,19 +49,23 @@ fn prepared_correlations_are_used_once_and_nothing_of_them_stays() {
     let ids = document(20, 5);
     with_server(limits(), Some(theirs), |dial, _| {
         let visit = || visit_soon(dial, cache);
-        let two = visit().prepare(128, RevealChoice::Label, 2, &place(ours), &mut Silent);
+        let two = visit().prepare(128, Reveal::Label, 2, &place(ours), &mut Unwatched);
         assert!(matches!(two, Err(SessionError::Refused { .. })), "the server keeps one");
-        visit().prepare(128, RevealChoice::Label, 1, &place(ours), &mut Silent).unwrap();
-        let flow = flow();
+        visit().prepare(128, Reveal::Label, 1, &place(ours), &mut Unwatched).unwrap();
+        let schedule = schedule();
         for (directory, role) in [(ours, Role::P0), (theirs, Role::P1)] {
             let spent = Spent::open(&place(directory).state, role).unwrap();
             let held = Shelf::open(directory, spent).unwrap().holds().unwrap();
-            assert_eq!(held, Amount { stores: 1, bytes: bytes_of(&flow, role).unwrap() }, "the size is known before");
+            assert_eq!(
+                held,
+                Amount { stores: 1, bytes: bytes_of(&schedule, role).unwrap() },
+                "the size is known before"
+            );
         }
-        let again = visit().prepare(128, RevealChoice::Label, 1, &place(ours), &mut Silent);
+        let again = visit().prepare(128, Reveal::Label, 1, &place(ours), &mut Unwatched);
         assert!(matches!(again, Err(SessionError::Refused { .. })), "there is no room for another");
-        let choice = Choice::Prepared(place(ours));
-        let classify = || visit().classify(&ids, RevealChoice::Label, &choice, false, &mut Silent);
+        let choice = label(Provider::Prepared(place(ours)));
+        let classify = || visit().classify(&ids, &choice, &mut Unwatched);
         let class = classify().unwrap().answer.class();
         assert_eq!(class, small_twin().classify(&ids, &mut Rounding::nearest()).unwrap().class);
         assert!(matches!(classify(), Err(SessionError::NothingPrepared { .. })));
@@ -98,10 +101,10 @@ fn a_shelf_that_was_put_back_is_refused_on_both_sides() {
     serve(options(limits, Some(&theirs), &state), |dial, failures| {
         let visit = || visit_soon(dial, &at("cache"));
         let classify = || {
-            let choice = Choice::Prepared(place(&ours));
-            visit().classify(&ids, RevealChoice::Label, &choice, false, &mut Silent).map(|f| f.answer.class())
+            let choice = label(Provider::Prepared(place(&ours)));
+            visit().classify(&ids, &choice, &mut Unwatched).map(|f| f.answer.class())
         };
-        visit().prepare(128, RevealChoice::Label, 1, &place(&ours), &mut Silent).unwrap();
+        visit().prepare(128, Reveal::Label, 1, &place(&ours), &mut Unwatched).unwrap();
         let lists = [place(&ours).state.join("spent-client.jsonl"), state.join("spent-server.jsonl")];
         let kept = lists.each_ref().map(|list| std::fs::read(list).unwrap());
         copied(&ours, &at("ours-kept"));
@@ -130,8 +133,8 @@ fn a_shelf_that_was_put_back_is_refused_on_both_sides() {
     });
 }
 
-fn flow() -> Flow {
-    Flow::new(model().outline().unwrap(), 128, Reveal::Label).unwrap()
+fn schedule() -> Schedule {
+    Schedule::new(model().outline().unwrap(), 128, Reveal::Label).unwrap()
 }
 
 #[test]
@@ -139,11 +142,10 @@ fn a_client_cannot_fill_the_servers_disk() {
     let root = tempfile::tempdir().unwrap();
     let places = ["cache", "ours", "theirs"].map(|name| root.path().join(name));
     let [cache, ours, theirs] = places.each_ref().map(PathBuf::as_path);
-    let each = bytes_of(&flow(), Role::P1).unwrap();
+    let each = bytes_of(&schedule(), Role::P1).unwrap();
     let limits = Limits { prepared: Amount { stores: 100, bytes: 2 * each }, ..limits() };
     let failures = with_server(limits, Some(theirs), |dial, failures| {
-        let prepare =
-            |count| visit_soon(dial, cache).prepare(128, RevealChoice::Label, count, &place(ours), &mut Silent);
+        let prepare = |count| visit_soon(dial, cache).prepare(128, Reveal::Label, count, &place(ours), &mut Unwatched);
         let refused = prepare(3).unwrap_err();
         assert!(matches!(refused, SessionError::Refused { kind: RefusalKind::Full, .. }), "{refused}");
         for number in [each, 2 * each] {
@@ -163,8 +165,8 @@ fn a_client_cannot_fill_the_servers_disk() {
         assert_eq!((entries(ours), entries(theirs)), (3, 1));
         // A half whose other one is gone is told so, and forgotten; the good one is found in the end.
         let ids = document(20, 5);
-        let choice = Choice::Prepared(place(ours));
-        let classify = || visit_soon(dial, cache).classify(&ids, RevealChoice::Label, &choice, false, &mut Silent);
+        let choice = label(Provider::Prepared(place(ours)));
+        let classify = || visit_soon(dial, cache).classify(&ids, &choice, &mut Unwatched);
         let told = (0..3).map_while(|_| classify().err()).map(|e| e.to_string()).collect::<Vec<_>>();
         assert!(told.iter().all(|t| t.contains("older than 1 days")), "{told:?}");
         // The next visit has a seat when the server is done with the last.
@@ -188,7 +190,7 @@ fn a_client_that_says_nothing_gives_its_seat_to_another() {
         let silent = visit_soon(dial, cache.path());
         assert!(matches!(visit(dial, cache.path()), Err(SessionError::Refused { kind: RefusalKind::Busy, .. })));
         let second = visit_soon(dial, cache.path());
-        let finished = second.classify(&document(20, 5), RevealChoice::Label, &Choice::Inline, false, &mut Silent);
+        let finished = second.classify(&document(20, 5), &label(Provider::Inline), &mut Unwatched);
         assert!(finished.is_ok(), "a run may take longer than a word");
         assert!(failures.all().iter().any(|f| f.contains("did not say what it wants within 3s")));
         drop(silent);
@@ -205,7 +207,7 @@ fn a_client_that_has_just_taken_the_public_part_has_longer_to_speak() {
         // that.
         std::thread::sleep(Duration::from_secs(4));
         let ids = document(20, 5);
-        visit.classify(&ids, RevealChoice::Label, &Choice::Inline, false, &mut Silent).unwrap();
+        visit.classify(&ids, &label(Provider::Inline), &mut Unwatched).unwrap();
     });
 }
 
@@ -216,8 +218,8 @@ fn a_cut_client_ends_and_so_does_its_session() {
         let lines = Lines::default();
         let visit = visit_soon(&Dial { lines: Some(lines.clone()), ..dial.clone() }, cache.path());
         lines.cut();
-        let choice = Choice::Ahead(64 << 20);
-        let ended = visit.classify(&document(20, 5), RevealChoice::Label, &choice, false, &mut Silent);
+        let choice = label(Provider::Ahead);
+        let ended = visit.classify(&document(20, 5), &choice, &mut Unwatched);
         assert!(matches!(ended, Err(SessionError::Net(_))));
         drop(visit_soon(dial, cache.path()));
     });

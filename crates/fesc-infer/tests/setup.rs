@@ -12,7 +12,7 @@ use fesc_infer::session::SessionError;
 use fesc_infer::session::public::{Hosted, Known};
 use fesc_infer::{ClientSetup, Embedding, InferError, Matrix, Pad, Result, SCHEME, ServerSetup};
 use fesc_model::outline::Outline;
-use fesc_model::twin::{Preset, Twin};
+use fesc_model::twin::{Plan, Twin};
 use fesc_model::{Model, Shape, Weights};
 use fesc_ring::Prg;
 use fesc_rlwe::Params;
@@ -118,7 +118,7 @@ fn every_single_weight_changes_the_seed_of_all_hints() {
     let (model, calibration) = calibrated(Shape { layers: 2, ..small() }, 40, 1);
     let published = |weights: Weights| {
         let model = Model::new(model.config().clone(), weights).unwrap();
-        let twin = Twin::new(&model, &calibration, Preset::FAST).unwrap();
+        let twin = Twin::new(&model, &calibration, Plan::FAST).unwrap();
         let thresholds = twin.secrets(1).unwrap().thresholds.to_vec();
         let bytes = written(ServerSetup::new(twin, [7; 32]).unwrap().client_setup());
         // Magic, kind of table, outline; the seed.

@@ -7,8 +7,8 @@ mod common;
 use std::path::Path;
 
 use common::*;
-use fesc_infer::{Flow, Reveal, ServerSetup};
-use fesc_model::twin::{Calibration, Preset, Rounding, Twin};
+use fesc_infer::{Reveal, Schedule, ServerSetup};
+use fesc_model::twin::{Calibration, Plan, Rounding, Twin};
 use fesc_model::{Checkpoint, Tokenizer};
 
 const TOKENS: usize = 256;
@@ -19,13 +19,13 @@ fn private_layers_and_labels_are_the_twins() {
     let directory = root.join("models/scotus");
     let model = Checkpoint::open(&directory).unwrap().load().unwrap();
     let tokenizer = Tokenizer::load(&directory.join("tokenizer.json")).unwrap();
-    let twin = &Twin::new(&model, &Calibration::load(&directory).unwrap(), Preset::FAST).unwrap();
+    let twin = &Twin::new(&model, &Calibration::load(&directory).unwrap(), Plan::FAST).unwrap();
     let setup = ServerSetup::new(twin, [9; 32]).unwrap();
-    let flow = Flow::new(setup.outline().unwrap(), TOKENS, Reveal::Label).unwrap();
+    let schedule = Schedule::new(setup.outline().unwrap(), TOKENS, Reveal::Label).unwrap();
     for sample in ["bargaining", "leaflets"] {
         let text = std::fs::read_to_string(root.join(format!("samples/{sample}.txt"))).unwrap();
         let ids = tokenizer.encode(&text, TOKENS - 20).unwrap().ids;
-        let (ran, streams, _) = infer(&flow, &setup, &ids);
+        let (ran, streams, _) = infer(&schedule, &setup, &ids);
         check_layers(twin, &streams);
         let mut padded = ids.clone();
         padded.resize(TOKENS, 0);

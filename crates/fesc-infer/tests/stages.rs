@@ -6,9 +6,9 @@ mod common;
 use common::*;
 use fesc_approx::functions::softplus;
 use fesc_approx::{FixedPiecewise, trunc};
+use fesc_infer::kernel::fast::{Activate, Bias, Linear, Norm, Steps};
 use fesc_infer::stage::{
-    Activate, Bias, Embed, Gate, Half, Head, Label, Linear, Norm, Pool, Rescale, Rows, StepSecrets, Steps, Widths,
-    selection,
+    Embed, Gate, Head, HeadSecrets, Label, Norm as _, Pool, Rescale, Rows, Side, StepSecrets, Widths, selection,
 };
 use fesc_infer::{Embedding, InferError};
 use fesc_model::outline::LayerForms;
@@ -135,7 +135,7 @@ fn linear_layer_with_past_and_parts() {
     let (a, b) = split(RING, &x, 7);
     let mut pads = |i: usize| Ok(Prepared::new(&hint, step.blocks()[i], &mut prg)?);
     let biases = [Bias { first: 1, values: &bias[..1] }, Bias { first: 4, values: &bias[1..] }];
-    let ran = both(|p| step.run(p, Half::Client(&mut pads), &a), |p| step.run(p, Half::Server(&server, &biases), &b));
+    let ran = both(|p| step.run(p, Side::Client(&mut pads), &a), |p| step.run(p, Side::Server((&server, &biases)), &b));
     ran.assert_declared(|l| {
         step.declare(l);
         Ok(())
@@ -159,8 +159,8 @@ fn linear_layer_with_past_and_parts() {
     // Parts beyond the matrix, and halves of the wrong party, are refused.
     assert!(Linear::new(params, linear, 0, 3, std::iter::once(0..8)).is_err());
     let ran = both(
-        |p| Ok(step.run(p, Half::Server(&server, &[]), &a).is_err()),
-        |p| Ok(step.run(p, Half::Client(&mut |_| Err(InferError::Pads)), &b).is_err()),
+        |p| Ok(step.run(p, Side::Server((&server, &[])), &a).is_err()),
+        |p| Ok(step.run(p, Side::Client(&mut |_| Err(InferError::Pads)), &b).is_err()),
     );
     assert!(ran.client && ran.server && ran.cost.total_bytes() == 0);
 }
@@ -221,7 +221,7 @@ fn steps_with_a_secret_clamp() {
     let step = Steps::new(RING, &forms, F, heads, tokens);
     let (a, b) = split(RING, &dt, 3);
     let secrets = StepSecrets { rates: &rates, thresholds: &thresholds };
-    let ran = both(|p| step.run(p, a, None), |p| step.run(p, b, Some(secrets)));
+    let ran = both(|p| step.run(p, Side::Client(()), a), |p| step.run(p, Side::Server(secrets), b));
     ran.assert_declared(|l| step.declare(l));
     let (delta, z) = (join(&ran.client.0, &ran.server.0), join(&ran.client.1, &ran.server.1));
     let mut clamped = 0;
@@ -240,7 +240,10 @@ fn steps_with_a_secret_clamp() {
     }
     assert!(clamped > tokens / 2, "{clamped}");
     let x = Shared::new(RING, vec![0; heads * tokens]);
-    let refused = |p: &mut Party| Ok(step.run(p, x.clone(), (p.role() == Role::P0).then_some(secrets)).is_err());
+    let refused = |p: &mut Party| {
+        let wrong = if p.role() == Role::P0 { Side::Server(secrets) } else { Side::Client(()) };
+        Ok(step.run(p, wrong, x.clone()).is_err())
+    };
     let ran = both(refused, refused);
     assert!(ran.client && ran.server && ran.cost.total_bytes() == 0, "secrets belong to the server");
 }
@@ -270,7 +273,7 @@ fn pooling_and_head_are_exact() {
         let states = integers(rows * width, 5 << F, 1);
         let (a, b) = split(RING, &states, 2);
         let pool = Pool::new(RING, width, rows);
-        let ran = both(|p| pool.run(p, Some(&select), &a), |p| pool.run(p, None, &b));
+        let ran = both(|p| pool.run(p, Side::Client(&select[..]), &a), |p| pool.run(p, Side::Server(()), &b));
         ran.assert_declared(|l| {
             pool.declare(l);
             Ok(())
@@ -282,8 +285,8 @@ fn pooling_and_head_are_exact() {
         let (weights, bias) = (integers(classes * width, 1 << 16, 3), integers(classes, 1 << 30, 4));
         let head = Head::new(RING, width, classes, F);
         let ran = both(
-            |p| head.run(p, ran.client.clone(), None),
-            |p| head.run(p, ran.server.clone(), Some((&weights, &bias))),
+            |p| head.run(p, Side::Client(()), ran.client.clone()),
+            |p| head.run(p, Side::Server(HeadSecrets { weights: &weights, bias: &bias }), ran.server.clone()),
         );
         ran.assert_declared(|l| head.declare(l));
         for (c, got) in join(&ran.client, &ran.server).into_iter().enumerate() {
@@ -326,12 +329,12 @@ fn rows_of_the_table() {
     let step = Embed::new(params, Embedding::Encrypted, width, F, tokens);
     let mut client = |rows: &[u64], p: &mut Party| {
         let (ids, table) = (&ids[..], &copy);
-        step.run(p, Rows::Client { ids, rows, table, prg: &mut prg })
+        step.run(p, Side::Client(Rows::Encrypted { ids, rows, table, prg: &mut prg }))
     };
-    let ran = both(|p| client(&rows, p), |p| step.run(p, Rows::Server(&owner)));
+    let ran = both(|p| client(&rows, p), |p| step.run(p, Side::Server(Some(&owner))));
     ran.assert_declared(|l| step.declare(l));
     let public = Embed::new(params, Embedding::Public, width, F, tokens);
-    let open = both(|p| public.run(p, Rows::Public(&clear)), |p| public.run(p, Rows::Nothing));
+    let open = both(|p| public.run(p, Side::Client(Rows::Public(&clear))), |p| public.run(p, Side::Server(None)));
     open.assert_declared(|l| public.declare(l));
     let (private, open) = (join(&ran.client, &ran.server), join(&open.client, &open.server));
     for (at, (&a, &b)) in private.iter().zip(&open).enumerate() {
@@ -343,12 +346,12 @@ fn rows_of_the_table() {
     let ran = both(
         |p| {
             Ok([
-                step.run(p, Rows::Public(&clear)).is_err(),
-                public.run(p, Rows::Public(&clear[width..])).is_err(),
+                step.run(p, Side::Client(Rows::Public(&clear))).is_err(),
+                public.run(p, Side::Client(Rows::Public(&clear[width..]))).is_err(),
                 client(&rows[width..], p).is_err(),
             ])
         },
-        |p| Ok(step.run(p, Rows::Nothing).is_err()),
+        |p| Ok(step.run(p, Side::Server(None)).is_err()),
     );
     assert!(ran.client == [true; 3] && ran.server && ran.cost.total_bytes() == 0);
 }

@@ -27,6 +27,7 @@ mod error;
 pub mod float;
 pub mod metrics;
 pub mod outline;
+pub mod plan;
 mod tokenizer;
 pub mod twin;
 
@@ -35,6 +36,7 @@ pub use config::{Config, Pooling, Shape};
 pub use error::ModelError;
 pub use float::{Matrix, Model, Scan, Site, Tensor, Weights};
 pub use outline::Outline;
+pub use plan::Plan;
 pub use tokenizer::{Case, END_OF_TEXT, Encoded, PADDING, Tokenizer};
 
 /// The result of this crate.

@@ -8,7 +8,7 @@
 //! `cargo test -p fesc-model --test long_memory -- --nocapture` prints the report.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use fesc_model::twin::{ExpForm, Heads, Preset, Rounding, states};
+use fesc_model::twin::{ExpForm, Heads, Plan, Rounding, states};
 use fesc_model::{Config, Matrix, Shape};
 use fesc_ring::Prg;
 
@@ -82,7 +82,7 @@ impl Case {
         state
     }
 
-    fn twin(&self, preset: Preset, rounding: &mut Rounding) -> fesc_model::Result<Vec<Vec<f64>>> {
+    fn twin(&self, preset: Plan, rounding: &mut Rounding) -> fesc_model::Result<Vec<Vec<f64>>> {
         let shape = shape(self.rates.len());
         states(&Heads { shape: &shape, xbc: &self.xbc, steps: &self.steps, rates: &self.rates }, preset, rounding)
     }
@@ -97,17 +97,17 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
 fn fast_preset_keeps_what_the_paper_preset_loses() {
     let case = Case::new();
     let run = |preset, mut rounding| case.twin(preset, &mut rounding).unwrap();
-    let fast = run(Preset::FAST, Rounding::nearest());
-    let jitter = run(Preset::FAST, Rounding::jitter(Prg::from_seed([12; 16])));
-    let coarse = run(Preset::FAST.with_exp(ExpForm::Coarse), Rounding::nearest());
-    let fine = run(Preset::FAST.with_exp(ExpForm::Fine), Rounding::nearest());
+    let fast = run(Plan::FAST, Rounding::nearest());
+    let jitter = run(Plan::FAST, Rounding::jitter(Prg::from_seed([12; 16])));
+    let coarse = run(Plan::FAST.with_exp(ExpForm::Coarse), Rounding::nearest());
+    let fine = run(Plan::FAST.with_exp(ExpForm::Fine), Rounding::nearest());
     println!("       |A|      fast    jitter    coarse      fine  paper");
     let mut worst_coarse: f64 = 0.0;
     for head in 0..HEADS {
         let alone = case.head(head);
         let float = alone.float();
         let [fast, jitter, coarse, fine] = [&fast, &jitter, &coarse, &fine].map(|all| distance(&all[head], &float));
-        let paper = alone.twin(Preset::PAPER, &mut Rounding::nearest());
+        let paper = alone.twin(Plan::PAPER, &mut Rounding::nearest());
         let shown = match &paper {
             Ok(states) => format!("{:.2} %", 100.0 * distance(&states[0], &float)),
             Err(error) => error.to_string(),

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::time::Instant;
 
 use fesc_model::outline::scale::RING;
-use fesc_model::twin::{Calibration, Preset, Twin};
+use fesc_model::twin::{Calibration, Plan, Twin};
 use fesc_model::{Config, Model, Shape, Weights};
 use fesc_mpc::provider::{Budget, Dealer, Queue, serve_dealer};
 use fesc_mpc::{Ledger, Party, Role, Shared};
@@ -24,7 +24,7 @@ fn main() -> Result<(), Fail> {
     let weights = Weights::random(&config, Some(2), &mut Prg::from_seed([1; 16]));
     let model = Model::new(config, weights)?;
     let calibration = Calibration::collect(&model, [[1u32, 2, 3, 4]])?;
-    let forms = Twin::new(&model, &calibration, Preset::FAST)?.outline()?.layer(0)?;
+    let forms = Twin::new(&model, &calibration, Plan::FAST)?.outline()?.layer(0)?;
 
     let kernel = Dual::new(&shape, &forms, tokens, false, false)?;
     for (name, cost) in kernel.steps()? {

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use fesc_model::twin::{Calibration, Preset, Rounding, Twin};
+use fesc_model::twin::{Calibration, Plan, Rounding, Twin};
 use fesc_model::{Checkpoint, Encoded, Model, ModelError, Tokenizer, metrics};
 
 use crate::cli::{ModelArgs, PresetChoice};
@@ -60,7 +60,7 @@ impl TwinFiles {
     /// Opens a directory, or the shipped model where none is given.
     pub fn load(directory: Option<&Path>) -> Result<Self> {
         let Files { name, model, tokenizer, tokenizer_json } = Files::load(directory)?;
-        let twin = Twin::new(&model, &calibration(directory)?, Preset::FAST)?;
+        let twin = Twin::new(&model, &calibration(directory)?, Plan::FAST)?;
         Ok(Self { name, twin, tokenizer, tokenizer_json })
     }
 }
@@ -153,8 +153,8 @@ impl Classifier {
         let engine = if args.twin {
             let calibration = calibration(directory)?;
             let preset = match args.preset.unwrap_or(PresetChoice::Fast) {
-                PresetChoice::Fast => Preset::FAST,
-                PresetChoice::Paper => Preset::PAPER,
+                PresetChoice::Fast => Plan::FAST,
+                PresetChoice::Paper => Plan::PAPER,
             };
             Engine::Twin(Twin::new(&model, &calibration, preset)?.into())
         } else {
@@ -175,7 +175,7 @@ impl Classifier {
     pub fn preset(&self) -> Option<&'static str> {
         match &self.engine {
             Engine::Float(_) => None,
-            Engine::Twin(twin) => Some(twin.preset().name()),
+            Engine::Twin(twin) => Some(twin.plan().name()),
         }
     }
 

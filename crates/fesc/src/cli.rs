@@ -17,8 +17,8 @@ use crate::bench::mpc::Op;
 pub use ckks::{Chain, CkksArgs, NttArgs};
 pub use model::{CalibrateArgs, ClassifyArgs, EvalArgs, FormsArgs, ModelArgs, PresetChoice, TrainArgs};
 pub use private::{
-    ConnectArgs, DealerArgs, DemoArgs, EstimateArgs, InferArgs, LineArgs, PrepareArgs, PrivateArgs, RevealArg,
-    ServeArgs, ThirdArgs, WhenArg,
+    ConnectArgs, DealerArgs, DemoArgs, EstimateArgs, InferArgs, LineArgs, PrepareArgs, PrivateArgs, ServeArgs,
+    ThirdArgs, WhenArg,
 };
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {

@@ -7,8 +7,8 @@ use fesc_net::{ClientSecurity, Config, Identity, Listener, NetError, ServerSecur
 use fesc_ring::{Prg, cpu};
 
 use crate::bench::net::{accept, pair};
-use crate::bench::tag;
 use crate::cli::Transport;
+use crate::parties::tag;
 use crate::report::{Format, Report, Row};
 use crate::usage;
 

@@ -118,14 +118,14 @@ pub fn session(error: &SessionError) -> Option<u8> {
         SessionError::Mpc(e) => mpc(e),
         SessionError::Infer(e) => return infer(e),
         SessionError::Model(e) => return model(e),
-        SessionError::Weak(_)
+        SessionError::Parameters { .. }
         | SessionError::WrongModel { .. }
         | SessionError::Transcript
         | SessionError::Spent { .. }
         | SessionError::Randomness(_) => SECURITY,
         SessionError::TooLarge { .. } | SessionError::TooManyTokens { .. } | SessionError::TimeLimit(_) => LIMIT,
         SessionError::Refused { kind: K::Tokens | K::Busy | K::Full, .. } => LIMIT,
-        SessionError::Refused { kind: K::Weak | K::NotListed | K::Budget, .. } => SECURITY,
+        SessionError::Refused { kind: K::Parameters | K::NotListed | K::Budget, .. } => SECURITY,
         SessionError::Version { .. }
         | SessionError::Malformed { .. }
         | SessionError::Mismatch { .. }
@@ -248,7 +248,7 @@ mod tests {
             (SessionError::TooManyTokens { tokens: 9, bucket: 128, limit: 1 }.into(), LIMIT),
             (SessionError::Version { ours: 1, theirs: 2 }.into(), PEER),
             (SessionError::Refused { kind: RefusalKind::Busy, message: "full".into() }.into(), LIMIT),
-            (SessionError::Refused { kind: RefusalKind::Weak, message: "N = 1024".into() }.into(), SECURITY),
+            (SessionError::Refused { kind: RefusalKind::Parameters, message: "N = 1024".into() }.into(), SECURITY),
             (SessionError::Refused { kind: RefusalKind::NotListed, message: "no".into() }.into(), SECURITY),
             (SessionError::Refused { kind: RefusalKind::Budget, message: "no".into() }.into(), SECURITY),
             (SessionError::Spent { path: "shelf".into() }.into(), SECURITY),

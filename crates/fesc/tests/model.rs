@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fesc_model::metrics::{Confusion, largest};
-use fesc_model::twin::{Calibration, Preset, Rounding, Twin};
+use fesc_model::twin::{Calibration, Plan, Rounding, Twin};
 use fesc_model::{Case, Checkpoint, Config, Precision, Tokenizer, Weights};
 use fesc_ring::Prg;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
@@ -124,7 +124,7 @@ fn the_twin_is_calibrated_and_evaluated() {
     let model = Checkpoint::open(&place.path("model")).unwrap().load().unwrap();
     let calibration = Calibration::load(&place.path("model")).unwrap();
     assert_eq!(made[0]["tokens"].as_u64(), Some(calibration.tokens));
-    for (name, preset) in [("fast", Preset::FAST), ("paper", Preset::PAPER)] {
+    for (name, preset) in [("fast", Plan::FAST), ("paper", Plan::PAPER)] {
         let twin = Twin::new(&model, &calibration, preset).unwrap();
         let rule = |ids: &[u32]| twin.classify(ids, &mut Rounding::nearest()).unwrap().class;
         let row = &place.eval("plain", &["--twin", "--preset", name, "--length", "64"])[0];

@@ -10,12 +10,10 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-use fesc_infer::Embedding;
-use fesc_infer::session::handshake::{
-    Accept, Granted, Greeting, Offer, PLAN, Provider, Purpose, Reply, RevealChoice, Rlwe, Step, Terms, VERSION,
-};
+use fesc_infer::session::handshake::{Accept, Granted, Greeting, Offer, Purpose, Reply, Step, Terms, VERSION};
 use fesc_infer::session::message::Talk;
-use fesc_infer::session::{Hex32, hello};
+use fesc_infer::session::{Hex32, Provider, hello};
+use fesc_infer::{Embedding, Reveal};
 use fesc_net::{ClientSecurity, Config, Identity, Listener, ServerSecurity, connect};
 use support::place::Place;
 use support::{fesc, fesc_reads, signal, tiny};
@@ -145,73 +143,65 @@ fn a_server_of_tls_1_2_is_refused() {
     assert_eq!(old.join().unwrap(), [0x15, 3, 3, 0, 2, 2, 70]);
 }
 
-fn terms(rlwe: Rlwe) -> Terms {
-    let (model, outline) = (Hex32([1; 32]), Hex32([2; 32]));
-    Terms { model, plan: PLAN.into(), outline, rlwe, embedding: Embedding::Encrypted }
-}
-
-/// Parameters that an attacker would like: a smaller degree, or a larger modulus, than the limits allow.
-const WEAK: [(Rlwe, &str); 2] = [(Rlwe { degree: 1024, log_q: 48 }, "1024"), (Rlwe { degree: 2048, log_q: 60 }, "60")];
+/// Of kernels that this program does not have.
+const OTHER: Hex32 = Hex32([0xab; 32]);
 
 #[test]
-fn a_server_with_weak_parameters_is_refused_with_the_numbers() {
+fn a_server_with_other_parameters_is_refused() {
     let place = Place::new(1);
     let identity = Identity::generate().unwrap();
     let (pin, cache) = (identity.fingerprint().to_string(), place.text("cache"));
     let listener = Listener::bind("127.0.0.1:0", ServerSecurity::Tls(identity), Config::default()).unwrap();
     let address = listener.address().to_string();
-    for (rlwe, number) in WEAK {
-        let said = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut channel = listener.accept().unwrap().establish(&hello()).unwrap();
-                let mut talk = Talk::default();
-                talk.hear::<Greeting>(&mut channel, "greeting").unwrap();
-                let offer = Offer {
-                    version: VERSION,
-                    nonce: Hex32([3; 32]),
-                    terms: terms(rlwe),
-                    setup_bytes: 1 << 20,
-                    max_tokens: 128,
-                    reveals: vec![RevealChoice::Label],
-                    providers: vec!["ahead".into()],
-                    insecure_verify: false,
-                };
-                talk.tell(&mut channel, "offer", &Reply::Ok(offer)).unwrap();
-                assert!(talk.hear::<Step>(&mut channel, "step").is_err(), "the client goes without another word");
-            });
-            let args = ["classify", "--server", &address, "--pin", &pin, "--cache", &cache, "--timeout", "20"];
-            fesc_reads(&args, b"some words").fails(5)
+    let said = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut channel = listener.accept().unwrap().establish(&hello()).unwrap();
+            let mut talk = Talk::default();
+            talk.hear::<Greeting>(&mut channel, "greeting").unwrap();
+            let (model, outline, embedding) = (Hex32([1; 32]), Hex32([2; 32]), Embedding::Encrypted);
+            let offer = Offer {
+                version: VERSION,
+                nonce: Hex32([3; 32]),
+                terms: Terms { model, plan: "fast".into(), outline, kernels: OTHER, embedding },
+                setup_bytes: 1 << 20,
+                max_tokens: 128,
+                reveals: vec![Reveal::Label],
+                providers: vec!["ahead".into()],
+                insecure_verify: false,
+            };
+            talk.tell(&mut channel, "offer", &Reply::Ok(offer)).unwrap();
+            assert!(talk.hear::<Step>(&mut channel, "step").is_err(), "the client goes without another word");
         });
-        assert!(said.contains("refuses") && said.contains(number), "{said}");
-    }
+        let args = ["classify", "--server", &address, "--pin", &pin, "--cache", &cache, "--timeout", "20"];
+        fesc_reads(&args, b"some words").fails(5)
+    });
+    assert!(said.contains("refuses") && said.contains(&OTHER.to_string()), "{said}");
 }
 
 #[test]
-fn a_client_with_weak_parameters_is_refused_with_the_numbers() {
+fn a_client_with_other_parameters_is_refused() {
     let place = Place::new(1);
     let server = place.serve(&[]);
     let pin = ClientSecurity::Tls(server.text("fingerprint").parse().unwrap());
-    for (rlwe, number) in WEAK {
-        let mut channel = connect(&server.text("listening"), &pin, &hello(), &Config::default()).unwrap();
-        let mut talk = Talk::default();
-        let greeting = Greeting { version: VERSION, nonce: Hex32([4; 32]), purpose: Purpose::Session };
-        talk.tell(&mut channel, "greeting", &greeting).unwrap();
-        let offer = talk.hear::<Reply<Offer>>(&mut channel, "offer").unwrap().granted().unwrap();
-        // All as offered but the parameters.
-        let accept = Accept {
-            terms: Terms { rlwe, ..offer.terms },
-            bucket: 128,
-            reveal: RevealChoice::Label,
-            provider: Provider::Inline,
-            verify: false,
-        };
-        talk.tell(&mut channel, "step", &Step::Run(accept)).unwrap();
-        let answer = talk.hear::<Reply<Granted>>(&mut channel, "answer").unwrap().granted();
-        let said = answer.unwrap_err().to_string();
-        assert!(said.contains("parameters") && said.contains(number), "{said}");
-        let line = server.wait_for("WARN");
-        assert!(line.contains(number) && line.contains("code=Some(5)"), "{line}");
-    }
+    let mut channel = connect(&server.text("listening"), &pin, &hello(), &Config::default()).unwrap();
+    let mut talk = Talk::default();
+    let greeting = Greeting { version: VERSION, nonce: Hex32([4; 32]), purpose: Purpose::Session };
+    talk.tell(&mut channel, "greeting", &greeting).unwrap();
+    let offer = talk.hear::<Reply<Offer>>(&mut channel, "offer").unwrap().granted().unwrap();
+    // All as offered but the parameters.
+    let accept = Accept {
+        terms: Terms { kernels: OTHER, ..offer.terms },
+        bucket: 128,
+        reveal: Reveal::Label,
+        provider: Provider::Inline,
+        verify: false,
+    };
+    talk.tell(&mut channel, "step", &Step::Run(accept)).unwrap();
+    let answer = talk.hear::<Reply<Granted>>(&mut channel, "answer").unwrap().granted();
+    let said = answer.unwrap_err().to_string();
+    assert!(said.contains("parameters") && said.contains(&OTHER.to_string()), "{said}");
+    let line = server.wait_for("WARN");
+    assert!(line.contains(&OTHER.to_string()) && line.contains("code=Some(5)"), "{line}");
 }
 
 #[test]

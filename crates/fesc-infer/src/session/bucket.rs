@@ -4,15 +4,14 @@
 //! tokens up to 512, then powers of two. Few buckets mean that many documents look alike and that prepared
 //! correlations fit.
 
-/// No bucket is larger.
-pub const MAX_BUCKET: usize = 1 << 20;
+use crate::MAX_TOKENS;
 
 /// The smallest bucket that holds `tokens`; `None` for no tokens at all, or too many.
 pub fn bucket(tokens: usize) -> Option<usize> {
     match tokens {
         0 => None,
         1..=512 => Some(tokens.next_multiple_of(128)),
-        513..=MAX_BUCKET => Some(tokens.next_power_of_two()),
+        513..=MAX_TOKENS => Some(tokens.next_power_of_two()),
         _ => None,
     }
 }
@@ -33,7 +32,7 @@ mod tests {
             assert_eq!(bucket(tokens), Some(expected), "{tokens}");
             assert!(is_bucket(expected));
         }
-        assert_eq!((bucket(0), bucket(MAX_BUCKET), bucket(MAX_BUCKET + 1)), (None, Some(MAX_BUCKET), None));
+        assert_eq!((bucket(0), bucket(MAX_TOKENS), bucket(MAX_TOKENS + 1)), (None, Some(MAX_TOKENS), None));
         assert!(!is_bucket(0) && !is_bucket(640) && !is_bucket(100));
     }
 }

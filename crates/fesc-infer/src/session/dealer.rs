@@ -19,7 +19,7 @@ use fesc_net::{Channel, Listener, Pending};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::client::Dial;
+use super::dial::Dial;
 use super::error::{RefusalKind, Result, SessionError};
 use super::fresh::Fresh;
 use super::handshake::VERSION;

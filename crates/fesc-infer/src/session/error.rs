@@ -5,7 +5,6 @@ use std::time::Duration;
 use fesc_model::ModelError;
 use fesc_mpc::MpcError;
 use fesc_net::NetError;
-use fesc_rlwe::RlweError;
 use serde::{Deserialize, Serialize};
 
 use crate::InferError;
@@ -20,8 +19,8 @@ pub enum RefusalKind {
     Tokens,
     /// Another model, plan, parameters or version than the server's.
     Mismatch,
-    /// Parameters that are too weak.
-    Weak,
+    /// Kernels with other parameters than this side has checked.
+    Parameters,
     /// The server does not offer what the client chose: provider, reveal, verification.
     NotOffered,
     /// The store of correlations that the client named is not there, or belongs to something else.
@@ -52,9 +51,17 @@ pub enum SessionError {
     /// The model or its outline is not usable.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The peer's parameters are too weak, or unknown.
-    #[error("the peer offers parameters that this program refuses: {0}")]
-    Weak(RlweError),
+    /// The peer computes with parameters that this side has not checked.
+    #[error(
+        "the peer's kernels have other parameters ({theirs}) than this program's ({ours}), which refuses to compute with what \
+         it has not checked; update the older one"
+    )]
+    Parameters {
+        /// Digest of this side's.
+        ours: String,
+        /// Digest of the peer's.
+        theirs: String,
+    },
     /// The peer speaks another version of the session protocol.
     #[error("the peer speaks version {theirs} of sessions, this program {ours}; update the older one")]
     Version {

@@ -12,20 +12,19 @@
 //! The terms are repeated by the client and compared by the server, so that a change of the model between the
 //! two messages is seen. Nothing here depends on the document but the bucket.
 
-use fesc_rlwe::Params;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::bucket::{MAX_BUCKET, is_bucket};
-use super::core::{Embedding, Reveal};
+use super::bucket::is_bucket;
 use super::error::{RefusalKind, Result, SessionError, clean};
 use super::hex::Hex32;
+use super::provider::Provider;
+use crate::kernels;
+use crate::schedule::{MAX_TOKENS, Reveal};
+use crate::stage::Embedding;
 
 /// Version of everything in this module's messages and of the order of the protocol after them.
-pub const VERSION: u64 = 2;
-
-/// The plan of this version.
-pub const PLAN: &str = "fast";
+pub const VERSION: u64 = 3;
 
 /// Most sessions that one visit of `prepare` makes.
 pub const MAX_PREPARED: u32 = 1024;
@@ -52,85 +51,20 @@ pub struct Greeting {
     pub purpose: Purpose,
 }
 
-/// Degree and modulus of the linear layers and of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Rlwe {
-    /// `N`.
-    pub degree: usize,
-    /// `log2 q`.
-    pub log_q: u32,
-}
-
 /// What both ends must have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
     /// Names the model and everything that a client downloads of it.
     pub model: Hex32,
-    /// [`PLAN`].
+    /// The plan's name, one of [`kernels::PLANS`].
     pub plan: String,
     /// Digest of the outline: shapes, scales, forms.
     pub outline: Hex32,
-    /// Parameters of RLWE.
-    pub rlwe: Rlwe,
+    /// Digest of the parameters of the plan's kernels.
+    pub kernels: Hex32,
     /// How the embedding is protected.
     pub embedding: Embedding,
-}
-
-/// What the client learns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RevealChoice {
-    /// The class alone.
-    Label,
-    /// Exactly floored logits.
-    Logits,
-}
-
-impl RevealChoice {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            RevealChoice::Label => "label",
-            RevealChoice::Logits => "logits",
-        }
-    }
-}
-
-impl From<RevealChoice> for Reveal {
-    fn from(choice: RevealChoice) -> Self {
-        match choice {
-            RevealChoice::Label => Reveal::Label,
-            RevealChoice::Logits => Reveal::Logits,
-        }
-    }
-}
-
-/// Where correlations come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Provider {
-    /// The two parties, on the same connection, when they are needed.
-    Inline,
-    /// The two parties, on a second connection, ahead of the need.
-    Ahead,
-    /// A third process.
-    Dealer,
-    /// A store that was made by `prepare`, by its session id.
-    Prepared(Hex32),
-}
-
-impl Provider {
-    /// Its name without its content.
-    pub fn name(self) -> &'static str {
-        match self {
-            Provider::Inline => "inline",
-            Provider::Ahead => "ahead",
-            Provider::Dealer => "dealer",
-            Provider::Prepared(_) => "prepared",
-        }
-    }
 }
 
 /// What the server offers.
@@ -148,7 +82,7 @@ pub struct Offer {
     /// The largest bucket it takes.
     pub max_tokens: usize,
     /// What it lets clients learn.
-    pub reveals: Vec<RevealChoice>,
+    pub reveals: Vec<Reveal>,
     /// Names of the providers it takes.
     pub providers: Vec<String>,
     /// It gives away its shares of hidden values, for checks of the program only.
@@ -164,7 +98,7 @@ pub struct Accept {
     /// Tokens of the run.
     pub bucket: usize,
     /// What the client learns.
-    pub reveal: RevealChoice,
+    pub reveal: Reveal,
     /// Where correlations come from.
     pub provider: Provider,
     /// The server is to give away its shares afterwards.
@@ -180,7 +114,7 @@ pub struct Batch {
     /// Tokens of each run.
     pub bucket: usize,
     /// What the client will learn.
-    pub reveal: RevealChoice,
+    pub reveal: Reveal,
     /// Sessions.
     pub count: u32,
 }
@@ -249,21 +183,19 @@ impl Offer {
         if self.version != VERSION {
             return Err(SessionError::Version { ours: VERSION, theirs: self.version });
         }
-        if self.terms.plan != PLAN {
-            return differs("the plan", PLAN, &self.terms.plan);
-        }
-        let Rlwe { degree, log_q } = self.terms.rlwe;
-        let params = Params::new(degree, log_q).map_err(SessionError::Weak)?;
-        let ours = Params::linear().map_err(SessionError::Weak)?;
-        if params != ours {
-            let text = |p: &Params| format!("N = {}, q = 2^{}", p.degree(), p.ring().bits());
-            return differs("the parameters of RLWE", &text(&ours), &text(&params));
+        let Ok(plan) = kernels::private_plan(&self.terms.plan) else {
+            return differs("the plan", &kernels::PLANS.join(", "), &self.terms.plan);
+        };
+        let ours = Hex32(kernels::digest(&plan)?);
+        if self.terms.kernels != ours {
+            let (ours, theirs) = (ours.to_string(), self.terms.kernels.to_string());
+            return Err(SessionError::Parameters { ours, theirs });
         }
         if self.setup_bytes > setup_limit {
             let (value, limit) = (self.setup_bytes, setup_limit);
             return Err(SessionError::TooLarge { what: "a model's public part", value, limit });
         }
-        if self.max_tokens == 0 || self.max_tokens > MAX_BUCKET {
+        if self.max_tokens == 0 || self.max_tokens > MAX_TOKENS {
             let problem = format!("a limit of {} tokens", self.max_tokens);
             return Err(SessionError::Malformed { what: "offer", problem });
         }
@@ -299,19 +231,16 @@ impl Offer {
         Ok(())
     }
 
-    fn admits_terms(&self, terms: &Terms, bucket: usize, reveal: RevealChoice) -> Result<(), Refusal> {
-        if terms.rlwe != self.terms.rlwe {
-            let text = |p: &Rlwe| format!("N = {}, q = 2^{}", p.degree, p.log_q);
-            let weak = Params::new(terms.rlwe.degree, terms.rlwe.log_q).is_err();
-            let kind = if weak { RefusalKind::Weak } else { RefusalKind::Mismatch };
-            let (theirs, ours) = (text(&terms.rlwe), text(&self.terms.rlwe));
-            return Err(refuse(
-                kind,
-                format!("the client proposes parameters {theirs}; this server takes only {ours}"),
-            ));
+    fn admits_terms(&self, terms: &Terms, bucket: usize, reveal: Reveal) -> Result<(), Refusal> {
+        if terms.kernels != self.terms.kernels {
+            let (theirs, ours) = (terms.kernels, self.terms.kernels);
+            let message = format!("the client's kernels have parameters {theirs}; this server takes only {ours}");
+            return Err(refuse(RefusalKind::Parameters, message));
         }
         if *terms != self.terms {
-            let message = "the client has another model, plan or parameters than this server".to_string();
+            let plan = &self.terms.plan;
+            let message =
+                format!("the client has another model, plan or parameters than this server, whose plan is {plan}");
             return Err(refuse(RefusalKind::Mismatch, message));
         }
         if !is_bucket(bucket) || bucket > self.max_tokens {
@@ -326,11 +255,12 @@ impl Offer {
     }
 }
 
-/// The session id of store `index` of a batch: both stores carry it, and it names model, length, output and
-/// this visit.
+/// The session id of store `index` of a batch: both stores carry it, and it names model, plan, length,
+/// output and this visit.
 pub fn prepared_id(batch: &Batch, nonces: [Hex32; 2], index: u32) -> Hex32 {
-    let mut hash = Sha256::new_with_prefix(b"fesc prepared 1\0");
+    let mut hash = Sha256::new_with_prefix(b"fesc prepared 2\0");
     hash.update(batch.terms.model.0);
+    hash.update(batch.terms.kernels.0);
     hash.update((batch.bucket as u64).to_le_bytes());
     hash.update([batch.reveal as u8]);
     nonces.iter().for_each(|n| hash.update(n.0));
@@ -349,14 +279,14 @@ mod tests {
             nonce: Hex32([1; 32]),
             terms: Terms {
                 model: Hex32([2; 32]),
-                plan: PLAN.into(),
+                plan: "fast".into(),
                 outline: Hex32([3; 32]),
-                rlwe: Rlwe { degree: 2048, log_q: 48 },
+                kernels: Hex32(kernels::digest(&fesc_model::Plan::FAST).unwrap()),
                 embedding: Embedding::Encrypted,
             },
             setup_bytes: 100,
             max_tokens: 512,
-            reveals: vec![RevealChoice::Label],
+            reveals: vec![Reveal::Label],
             providers: vec!["ahead".into()],
             insecure_verify: false,
         }
@@ -370,11 +300,10 @@ mod tests {
             change(&mut bad);
             bad.check(100).unwrap_err()
         };
-        assert!(matches!(refused(|o| o.version = 3), SessionError::Version { ours: 2, theirs: 3 }));
+        assert!(matches!(refused(|o| o.version = 2), SessionError::Version { ours: 3, theirs: 2 }));
         assert!(matches!(refused(|o| o.terms.plan = "paper".into()), SessionError::Mismatch { what: "the plan", .. }));
-        assert!(matches!(refused(|o| o.terms.rlwe.log_q = 54), SessionError::Weak(_)));
-        assert!(matches!(refused(|o| o.terms.rlwe.degree = 1024), SessionError::Weak(_)));
-        assert!(matches!(refused(|o| o.terms.rlwe.log_q = 47), SessionError::Mismatch { .. }));
+        assert!(matches!(refused(|o| o.terms.plan = "slow".into()), SessionError::Mismatch { what: "the plan", .. }));
+        assert!(matches!(refused(|o| o.terms.kernels = Hex32([1; 32])), SessionError::Parameters { .. }));
         assert!(matches!(refused(|o| o.setup_bytes = 101), SessionError::TooLarge { value: 101, .. }));
         assert!(matches!(refused(|o| o.max_tokens = 0), SessionError::Malformed { .. }));
     }
@@ -382,7 +311,7 @@ mod tests {
     #[test]
     fn a_server_refuses_what_it_does_not_offer() {
         let terms = offer().terms;
-        let good = Accept { terms, bucket: 256, reveal: RevealChoice::Label, provider: Provider::Ahead, verify: false };
+        let good = Accept { terms, bucket: 256, reveal: Reveal::Label, provider: Provider::Ahead, verify: false };
         offer().admits(&good).unwrap();
         let refused = |change: fn(&mut Accept)| {
             let mut bad = good.clone();
@@ -393,8 +322,9 @@ mod tests {
         assert_eq!(refused(|a| a.terms.outline = Hex32([9; 32])), RefusalKind::Mismatch);
         assert_eq!(refused(|a| a.bucket = 1024), RefusalKind::Tokens);
         assert_eq!(refused(|a| a.bucket = 200), RefusalKind::Tokens);
-        assert_eq!(refused(|a| a.reveal = RevealChoice::Logits), RefusalKind::NotOffered);
-        assert_eq!(refused(|a| a.provider = Provider::Dealer), RefusalKind::NotOffered);
+        assert_eq!(refused(|a| a.reveal = Reveal::Logits), RefusalKind::NotOffered);
+        assert_eq!(refused(|a| a.provider = Provider::Dealer(())), RefusalKind::NotOffered);
+        assert_eq!(refused(|a| a.terms.kernels = Hex32([9; 32])), RefusalKind::Parameters);
         assert_eq!(refused(|a| a.verify = true), RefusalKind::NotOffered);
     }
 
@@ -417,18 +347,21 @@ mod tests {
 
     #[test]
     fn prepared_sessions_have_names_of_their_own() {
-        let batch = Batch { terms: offer().terms, bucket: 128, reveal: RevealChoice::Label, count: 2 };
+        let batch = Batch { terms: offer().terms, bucket: 128, reveal: Reveal::Label, count: 2 };
         let nonces = [Hex32([4; 32]), Hex32([5; 32])];
         let id = |b: &Batch, n, i| prepared_id(b, n, i);
         let first = id(&batch, nonces, 0);
         let mut other_model = batch.clone();
         other_model.terms.model = Hex32([6; 32]);
+        let mut other_plan = batch.clone();
+        other_plan.terms.kernels = Hex32([6; 32]);
         for other in [
             id(&batch, nonces, 1),
             id(&batch, [nonces[1], nonces[0]], 0),
             id(&Batch { bucket: 256, ..batch.clone() }, nonces, 0),
-            id(&Batch { reveal: RevealChoice::Logits, ..batch.clone() }, nonces, 0),
+            id(&Batch { reveal: Reveal::Logits, ..batch.clone() }, nonces, 0),
             id(&other_model, nonces, 0),
+            id(&other_plan, nonces, 0),
         ] {
             assert_ne!(first, other);
         }

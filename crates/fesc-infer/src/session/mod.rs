@@ -27,8 +27,8 @@
 pub mod bucket;
 pub mod cache;
 pub mod client;
-mod core;
 pub mod dealer;
+mod dial;
 pub mod download;
 mod error;
 mod fresh;
@@ -37,6 +37,8 @@ mod hex;
 mod journal;
 mod lines;
 pub mod message;
+mod prepare;
+mod provider;
 pub mod public;
 mod record;
 mod report;
@@ -48,12 +50,14 @@ use fesc_ot::SilentParams;
 use fesc_ring::Prg;
 use sha2::{Digest, Sha256};
 
+pub use dial::Dial;
 pub use error::{RefusalKind, Result, SessionError};
 pub use fresh::Fresh;
 pub use hex::Hex32;
 pub use lines::Lines;
-pub use record::Stream;
-pub use report::{Doing, Progress, Report, Silent, Spent, side};
+pub use provider::Provider;
+pub use record::{Recorder, Stream};
+pub use report::{Report, Spent, side};
 
 /// Names of the phases in a channel's counts.
 pub mod phase {

@@ -16,11 +16,11 @@ use fesc_model::outline::Outline;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::core::{ClientSetup, ServerSetup};
 use super::download::network;
 use super::error::{Result, SessionError};
 use super::hex::Hex32;
 use crate::InferError;
+use crate::setup::{ClientSetup, ServerSetup};
 
 const MAGIC: &[u8; 8] = b"FESCmod1";
 

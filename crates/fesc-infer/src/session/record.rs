@@ -4,25 +4,24 @@
 use fesc_mpc::Shared;
 use fesc_net::Channel;
 
-use super::core::Watch;
 use super::error::Result;
-use super::report::{Doing, Progress};
 use super::{phase, tag};
+use crate::watch::{Doing, Watch};
 
 /// A layer, and the residual stream that enters it.
 pub type Stream = (usize, Vec<i64>);
 
 /// A watch that tells and, when asked, keeps.
 pub struct Recorder<'a> {
-    progress: &'a mut dyn Progress,
+    watch: &'a mut dyn Watch,
     kept: Option<Vec<(usize, Shared)>>,
     blocks: f64,
 }
 
 impl<'a> Recorder<'a> {
     /// `keep`: keep the shares of the residual stream.
-    pub fn new(progress: &'a mut dyn Progress, keep: bool) -> Self {
-        Self { progress, kept: keep.then(Vec::new), blocks: 0.0 }
+    pub fn new(watch: &'a mut dyn Watch, keep: bool) -> Self {
+        Self { watch, kept: keep.then(Vec::new), blocks: 0.0 }
     }
 
     /// Seconds that the client spent on blocks of the linear layers.
@@ -30,7 +29,10 @@ impl<'a> Recorder<'a> {
         self.blocks
     }
 
-    /// The server gives its shares away. It must have been started for that.
+    /// Gives this side's shares away. A server must have been started for that.
+    ///
+    /// # Errors
+    /// If the channel fails.
     pub fn give_away(self, channel: &mut Channel) -> Result<()> {
         channel.phase(phase::VERIFY);
         for (_, share) in self.kept.iter().flatten() {
@@ -39,10 +41,13 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// The client takes them and joins them with its own: layer, and the residual stream that enters it.
+    /// Takes the other side's and joins them with its own: layer, and the residual stream that enters it.
+    ///
+    /// # Errors
+    /// If the channel fails.
     pub fn join(self, channel: &mut Channel) -> Result<Option<Vec<Stream>>> {
         let Some(kept) = self.kept else { return Ok(None) };
-        self.progress.doing(Doing::Verifying);
+        self.watch.doing(Doing::Verifying);
         channel.phase(phase::VERIFY);
         let joined = kept.into_iter().map(|(layer, mine)| {
             let ring = mine.ring();
@@ -56,8 +61,8 @@ impl<'a> Recorder<'a> {
 }
 
 impl Watch for Recorder<'_> {
-    fn stage(&mut self, stage: &'static str, layer: Option<usize>, segment: usize) {
-        self.progress.doing(Doing::Stage(stage, layer, segment));
+    fn doing(&mut self, doing: Doing) {
+        self.watch.doing(doing);
     }
 
     fn offline(&mut self, seconds: f64) {

@@ -90,36 +90,6 @@ pub(super) struct Times {
     pub total: f64,
 }
 
-/// What a side is doing.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Doing<'a> {
-    /// Talking about terms.
-    Handshake,
-    /// Moving the public part, of this many bytes.
-    Setup(u64),
-    /// Correlations are being set up.
-    Correlations,
-    /// A stage of the protocol: its name, the layer, the segment.
-    Stage(&'a str, Option<usize>, usize),
-    /// Making store `.0` of `.1`.
-    Preparing(u32, u32),
-    /// Comparing with the twin.
-    Verifying,
-}
-
-/// Who is told what a side is doing.
-pub trait Progress {
-    /// It does this now.
-    fn doing(&mut self, doing: Doing<'_>);
-}
-
-/// Nobody.
-pub struct Silent;
-
-impl Progress for Silent {
-    fn doing(&mut self, _: Doing<'_>) {}
-}
-
 /// The word for a role.
 pub fn side(role: Role) -> &'static str {
     match role {

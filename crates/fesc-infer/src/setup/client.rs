@@ -31,7 +31,7 @@ use zeroize::Zeroizing;
 use super::Matrix;
 use super::layout::{Layout, read_elements};
 use super::stored::Stored;
-use crate::flow::Flow;
+use crate::schedule::Schedule;
 use crate::stage::Embedding;
 use crate::{InferError, Result};
 
@@ -183,11 +183,11 @@ impl ClientSetup {
     }
 
     /// Refuses a schedule of another model or another kind of table.
-    pub(crate) fn check(&self, flow: &Flow) -> Result<()> {
-        if self.outline != flow.digest() {
+    pub(crate) fn check(&self, schedule: &Schedule) -> Result<()> {
+        if self.outline != schedule.digest() {
             return Err(InferError::Setup("it belongs to another model"));
         }
-        if self.embedding() != flow.embedding() {
+        if self.embedding() != schedule.embedding() {
             return Err(InferError::Misuse { what: "the schedule", why: "its embedding is not the setup's" });
         }
         Ok(())

@@ -29,7 +29,7 @@ pub(super) const ROWS: usize = 1024;
 
 /// What a layer has besides its matrices: a few thousand numbers. No `Debug`, no `Clone`.
 #[derive(ZeroizeOnDrop)]
-pub(crate) struct Small {
+pub(crate) struct LayerVectors {
     pub conv_bias: Vec<i64>,
     pub step_bias: Vec<i64>,
     pub rates: Vec<i64>,
@@ -37,7 +37,7 @@ pub(crate) struct Small {
     pub skip: Vec<i64>,
 }
 
-impl Small {
+impl LayerVectors {
     fn new(secrets: &LayerSecrets<'_>) -> Self {
         Self {
             conv_bias: secrets.conv_bias.to_vec(),
@@ -61,7 +61,7 @@ pub(crate) struct Head {
 pub struct ServerSetup {
     outline: Outline,
     vault: Vault,
-    layers: Vec<Small>,
+    layers: Vec<LayerVectors>,
     head: Option<Head>,
     owner: Option<Owner>,
     client: Arc<ClientSetup>,
@@ -118,7 +118,7 @@ impl ServerSetup {
                 matrix(Matrix::InProj, twin.in_proj(layer)?, &place.taps(&secrets))?,
                 matrix(Matrix::OutProj, twin.out_proj(layer)?, &vec![1; layout.shape.d_model])?,
             ])?;
-            layers.push(Small::new(&secrets));
+            layers.push(LayerVectors::new(&secrets));
         }
         let owner = write_table(twin, &layout, &seeds, embedding, &mut out)?;
         let file = out.into_inner().map_err(|e| e.into_error())?;
@@ -150,7 +150,7 @@ impl ServerSetup {
         self.vault.get(layer, matrix)
     }
 
-    pub(crate) fn secrets(&self, layer: usize) -> Result<&Small> {
+    pub(crate) fn vectors(&self, layer: usize) -> Result<&LayerVectors> {
         let got = self.layers.len();
         self.layers.get(layer).ok_or(InferError::Size { what: "layers of the server", expected: layer + 1, got })
     }

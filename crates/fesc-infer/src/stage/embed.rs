@@ -13,7 +13,7 @@ use fesc_rlwe::Params;
 use fesc_rlwe::embedding::{Owner, Query, Table};
 use rayon::prelude::*;
 
-use super::Rescale;
+use super::{Rescale, Side};
 use crate::{InferError, Result};
 
 const QUERIES: Tag = Tag(0x0602);
@@ -40,10 +40,10 @@ pub struct Embed {
     leave: Rescale,
 }
 
-/// What a party brings.
+/// The client's rows, one for each token of the segment.
 pub enum Rows<'a> {
-    /// The client.
-    Client {
+    /// Encrypted.
+    Encrypted {
         /// As many as the segment has tokens.
         ids: &'a [u32],
         /// Their encrypted rows, one after the other.
@@ -53,12 +53,8 @@ pub enum Rows<'a> {
         /// Randomness for the queries.
         prg: &'a mut Prg,
     },
-    /// The server: the table's key.
-    Server(&'a Owner),
-    /// The client, with the rows of a public table at TABLE bits, one for each token.
+    /// Of a public table, at TABLE bits.
     Public(&'a [u64]),
-    /// The server, with a public table.
-    Nothing,
 }
 
 impl Embed {
@@ -94,25 +90,22 @@ impl Embed {
     ///
     /// # Errors
     /// If there is not a row for each token, a half belongs to the other party, or the channel fails.
-    pub fn run(&self, party: &mut Party, rows: Rows<'_>) -> Result<Shared> {
+    pub fn run(&self, party: &mut Party, part: Side<Rows<'_>, Option<&Owner>>) -> Result<Shared> {
         let ring = self.params.ring();
-        match (party.role(), self.kind, rows) {
-            (Role::P0, Embedding::Encrypted, Rows::Client { ids, rows, table, prg }) => {
+        match (part.of(party.role(), "the embedding")?, self.kind) {
+            (Side::Client(Rows::Encrypted { ids, rows, table, prg }), Embedding::Encrypted) => {
                 crate::error::check("ids of a segment", self.tokens, ids.len())?;
                 crate::error::check("rows of a segment", self.tokens * self.width, rows.len())?;
                 let share = self.ask(party, ids, rows, table, prg)?;
                 self.leave.run(party, share)
             }
-            (Role::P1, Embedding::Encrypted, Rows::Server(owner)) => {
+            (Side::Server(Some(owner)), Embedding::Encrypted) => {
                 let share = self.answer(party, owner)?;
                 self.leave.run(party, share)
             }
-            (Role::P0, Embedding::Public, Rows::Public(rows)) => self.round(ring, rows),
-            (Role::P1, Embedding::Public, Rows::Nothing) => Ok(Shared::new(ring, vec![0; self.tokens * self.width])),
-            _ => Err(InferError::Misuse {
-                what: "the embedding",
-                why: "the setup is the other party's, or of another kind",
-            }),
+            (Side::Client(Rows::Public(rows)), Embedding::Public) => self.round(ring, rows),
+            (Side::Server(None), Embedding::Public) => Ok(Shared::new(ring, vec![0; self.tokens * self.width])),
+            _ => Err(InferError::Misuse { what: "the embedding", why: "the setup is of another kind" }),
         }
     }
 

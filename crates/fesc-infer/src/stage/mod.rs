@@ -1,45 +1,99 @@
-//! Stages: maps from shares to shares (design 2).
+//! Stages: maps from shares to shares.
 //!
-//! Each is a struct that fixes its shape: `declare` writes its exact cost and correlations to a
+//! Each is a struct of fixed shape, or a trait where a plan chooses ([`crate::kernel`]): `declare` writes its exact cost and correlations to a
 //! [`fesc_mpc::Ledger`] before anything runs, `run` does the work. The twin of all of them is
 //! `fesc_model::Twin`, stage by stage.
 //!
 //! | stage | in, out | messages |
 //! |---|---|---|
 //! | [`Embed`] | ids, stream at F | queries of the client, a rounding |
-//! | [`Norm`] | stream, normed at F | one bundle, an inverse root, roundings |
-//! | [`Linear`] | rows, parts of columns | one per block, from the client |
-//! | [`Activate`] | z, x, B, C | roundings, SiLU |
-//! | [`Steps`] | dt, Delta and z | softplus with the server's threshold, a product, a mux |
-//! | `fesc_scan::Dual` | packet, y | see there |
+//! | [`Norm`] | stream, normed at F | the plan's |
+//! | [`Projection`] | rows, parts of columns | the plan's |
+//! | [`Activations`] | z, x, B, C; dt, Delta and A Delta | the plan's |
+//! | [`fesc_scan::Scan`] | packet, y | the plan's |
 //! | [`Gate`] | y and SiLU(z), gated y | a product, a rounding |
 //! | [`Pool`], [`Head`] | normed, logits | a product each |
 //! | [`Label`], [`Floor`] | logits, at the client | comparisons; the last message goes to the client |
 
-mod activate;
 mod embed;
 mod gate;
-mod linear;
-mod norm;
+mod kernel;
 mod pool;
 mod rescale;
 mod reveal;
-mod steps;
+mod side;
+
+use std::fmt;
 
 use fesc_model::Shape;
-use fesc_mpc::Role;
+use serde::Serialize;
 
-pub use activate::{Activate, Active};
 pub use embed::{Embed, Embedding, Rows};
 pub use gate::Gate;
-pub use linear::{Bias, Half, Linear};
-pub use norm::Norm;
-pub use pool::{Head, Pool, selection};
+pub use kernel::{Activations, Active, Kit, Norm, Projection, StepSecrets};
+pub use pool::{Head, HeadSecrets, Pool, selection};
 pub use rescale::Rescale;
 pub use reveal::{Floor, Label};
-pub use steps::{StepSecrets, Steps};
+pub use side::Side;
 
-use crate::{InferError, Result};
+/// The stages of a run, in the order of their first use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Token ids to the residual stream.
+    Embedding,
+    /// The norm before the mixer.
+    Norm,
+    /// The input projection with the convolution.
+    InProj,
+    /// SiLU of z, x, B, C.
+    Silu,
+    /// Delta and A Delta.
+    Steps,
+    /// The selective scan.
+    Scan,
+    /// y SiLU(z).
+    Gate,
+    /// The gated norm.
+    GatedNorm,
+    /// The output projection.
+    OutProj,
+    /// The norm after the last block.
+    FinalNorm,
+    /// Pooling over tokens.
+    Pool,
+    /// The classifier.
+    Head,
+    /// What the client learns.
+    Reveal,
+}
+
+impl Stage {
+    /// Its name in reports, which is stable.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stage::Embedding => "embedding",
+            Stage::Norm => "norm",
+            Stage::InProj => "in_proj",
+            Stage::Silu => "silu",
+            Stage::Steps => "steps",
+            Stage::Scan => "scan",
+            Stage::Gate => "gate",
+            Stage::GatedNorm => "gated_norm",
+            Stage::OutProj => "out_proj",
+            Stage::FinalNorm => "final_norm",
+            Stage::Pool => "pool",
+            Stage::Head => "head",
+            Stage::Reveal => "reveal",
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
 
 /// Columns of a layer's projection: z, x, B, C, dt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,17 +119,5 @@ impl Widths {
             at += width;
             at - width..at
         })
-    }
-}
-
-/// A secret of the server: it must be there at the server and nowhere else. Empty at the client.
-fn servers<'a, T>(role: Role, what: &'static str, secret: Option<&'a [T]>) -> Result<&'a [T]> {
-    match (role, secret) {
-        (Role::P1, Some(secret)) => Ok(secret),
-        (Role::P0, None) => Ok(&[]),
-        (Role::P1, None) => Err(InferError::Misuse { what, why: "the server has none" }),
-        (Role::P0, Some(_)) => {
-            Err(InferError::Misuse { what, why: "they are the server's, the client must not have them" })
-        }
     }
 }

@@ -11,7 +11,7 @@ use fesc_mpc::protocol::Bilinear;
 use fesc_mpc::{Ledger, Party, Shared};
 use fesc_ring::Ring;
 
-use super::{Rescale, servers};
+use super::{Rescale, Side};
 use crate::Result;
 use crate::error::check;
 
@@ -50,22 +50,30 @@ impl Pool {
         self.product.declare(ledger);
     }
 
-    /// The sum over the segment, at F + POOL bits. `select` is the client's part of the vector; the server
-    /// has none.
+    /// The sum over the segment, at F + POOL bits. `select` is the client's part of the vector.
     ///
     /// # Errors
     /// If the vector has the wrong size, or the protocol fails.
-    pub fn run(&self, party: &mut Party, select: Option<&[u64]>, states: &Shared) -> Result<Shared> {
-        let own = match select {
-            Some(select) => {
+    pub fn run(&self, party: &mut Party, select: Side<&[u64], ()>, states: &Shared) -> Result<Shared> {
+        let own = match select.of(party.role(), "the selection vector")? {
+            Side::Client(select) => {
                 check("a segment's selection vector", self.tokens, select.len())?;
                 select.to_vec()
             }
-            None => vec![0; self.tokens],
+            Side::Server(()) => vec![0; self.tokens],
         };
         let select = Shared::new(self.ring, own);
         Ok(self.product.run(party, &[&select, states])?.swap_remove(0))
     }
+}
+
+/// The server's classifier.
+#[derive(Clone, Copy)]
+pub struct HeadSecrets<'a> {
+    /// A row for each class.
+    pub weights: &'a [i64],
+    /// One value for each class.
+    pub bias: &'a [i64],
 }
 
 /// Rounding of the pooled state and the classifier, which is never rounded.
@@ -104,18 +112,18 @@ impl Head {
     ///
     /// # Errors
     /// If the secrets have the wrong size, or the protocol fails.
-    pub fn run(&self, party: &mut Party, pooled: Shared, secrets: Option<(&[i64], &[i64])>) -> Result<Shared> {
+    pub fn run(&self, party: &mut Party, secrets: Side<(), HeadSecrets<'_>>, pooled: Shared) -> Result<Shared> {
         let ring = self.ring;
-        let weights = servers(party.role(), "the head's weights", secrets.map(|s| s.0))?;
-        let pooled = self.enter.run(party, pooled)?;
+        let secrets = secrets.of(party.role(), "the head's weights")?.server();
         let mut shared = vec![0; self.classes * self.width];
-        if secrets.is_some() {
+        if let Some(HeadSecrets { weights, bias }) = secrets {
             check("the head's weights", shared.len(), weights.len())?;
+            check("the head's bias", self.classes, bias.len())?;
             shared.iter_mut().zip(weights).for_each(|(o, &w)| *o = ring.from_signed(w));
         }
+        let pooled = self.enter.run(party, pooled)?;
         let logits = self.product.run(party, &[&Shared::new(ring, shared), &pooled])?.swap_remove(0);
-        let Some((_, bias)) = secrets else { return Ok(logits) };
-        check("the head's bias", self.classes, bias.len())?;
+        let Some(HeadSecrets { bias, .. }) = secrets else { return Ok(logits) };
         let own = logits.values().iter().zip(bias).map(|(&v, &b)| ring.add(v, ring.from_signed(b)));
         Ok(Shared::new(ring, own.collect()))
     }

@@ -5,8 +5,8 @@ pub mod serving;
 
 use std::sync::{Arc, Mutex};
 
-use fesc_infer::{Answer, Flow, Result, ServerSetup, Watch, run_client, run_server};
-use fesc_model::twin::{Calibration, Preset, Rounding, Twin};
+use fesc_infer::{Answer, Doing, Result, Schedule, ServerSetup, Stage, Watch, run_client, run_server};
+use fesc_model::twin::{Calibration, Plan, Rounding, Twin};
 use fesc_model::{Config, Model, Pooling, Shape, Weights};
 use fesc_mpc::correlation::Material;
 use fesc_mpc::provider::{Budget, Correlations, Dealer, serve_dealer};
@@ -40,7 +40,7 @@ pub fn document(length: usize, seed: u8) -> Vec<u32> {
 /// A random model of five classes, calibrated on documents of about this length.
 pub fn twin(shape: Shape, length: usize, seed: u8) -> Twin {
     let (model, calibration) = calibrated(shape, length, seed);
-    Twin::new(&model, &calibration, Preset::FAST).unwrap()
+    Twin::new(&model, &calibration, Plan::FAST).unwrap()
 }
 
 /// The same before it is made of integers.
@@ -163,12 +163,14 @@ pub fn integers(count: usize, limit: i64, seed: u8) -> Vec<i64> {
 #[derive(Default)]
 pub struct Streams {
     pub shares: Vec<Shared>,
-    pub stages: Vec<(&'static str, Option<usize>, usize)>,
+    pub stages: Vec<(Stage, Option<usize>, usize)>,
 }
 
 impl Watch for Streams {
-    fn stage(&mut self, stage: &'static str, layer: Option<usize>, segment: usize) {
-        self.stages.push((stage, layer, segment));
+    fn doing(&mut self, doing: Doing) {
+        if let Doing::Stage(stage, layer, segment) = doing {
+            self.stages.push((stage, layer, segment));
+        }
     }
 
     fn stream(&mut self, _layer: usize, share: &Shared) {
@@ -177,12 +179,12 @@ impl Watch for Streams {
 }
 
 /// A whole private run and its streams, joined.
-pub fn infer(flow: &Flow, setup: &ServerSetup, ids: &[u32]) -> (Ran<Answer, ()>, Vec<Vec<i64>>, Streams) {
+pub fn infer(schedule: &Schedule, setup: &ServerSetup, ids: &[u32]) -> (Ran<Answer, ()>, Vec<Vec<i64>>, Streams) {
     let client = setup.client_setup().clone();
     let (mut seen, mut other) = (Streams::default(), Streams::default());
     let ran = both(
-        |p| run_client(p, flow, &client, ids, &mut Prg::from_seed([77; 16]), &mut seen),
-        |p| run_server(p, flow, setup, &mut other),
+        |p| run_client(p, schedule, &client, ids, &mut Prg::from_seed([77; 16]), &mut seen),
+        |p| run_server(p, schedule, setup, &mut other),
     );
     let streams = seen.shares.iter().zip(&other.shares).map(|(a, b)| join(a, b)).collect();
     assert_eq!(seen.stages, other.stages);

@@ -5,15 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use fesc_infer::ServerSetup;
 use fesc_infer::session::cache::Cache;
-use fesc_infer::session::client::{Dial, Place, Visit};
-use fesc_infer::session::handshake::RevealChoice;
+use fesc_infer::session::client::{Place, RunOptions, Visit};
 use fesc_infer::session::public::Hosted;
 use fesc_infer::session::server::access::AccessOptions;
 use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
 use fesc_infer::session::source::shelf::Amount;
-use fesc_infer::session::{Fresh, RefusalKind, SessionError, Silent};
+use fesc_infer::session::{Dial, Fresh, Provider, RefusalKind, SessionError};
+use fesc_infer::{Reveal, ServerSetup, Unwatched};
 use fesc_model::Shape;
 use fesc_model::twin::Twin;
 use fesc_net::{ClientSecurity, Config, Listener, ServerSecurity};
@@ -72,11 +71,16 @@ pub fn place(directory: &Path) -> Place {
     Place { directory: directory.to_path_buf(), state: directory.with_extension("state") }
 }
 
+/// A run that shows the label.
+pub fn label(provider: Provider<Dial, Place>) -> RunOptions {
+    RunOptions { reveal: Reveal::Label, provider, ready_bytes: 64 << 20, verify: false }
+}
+
 /// A server of labels for everybody, with its state in a directory.
 pub fn options(limits: Limits, store: Option<&Path>, state: &Path) -> Options {
     Options {
         limits,
-        reveals: vec![RevealChoice::Label],
+        reveals: vec![Reveal::Label],
         access: AccessOptions {
             clients: None,
             state: state.to_path_buf(),
@@ -117,7 +121,7 @@ pub fn serve<T>(options: Options, visit: impl FnOnce(&Dial, &Failures) -> T) -> 
 
 pub fn visit(dial: &Dial, cache: &Path) -> Result<Visit, SessionError> {
     let cache = Cache::open(cache).unwrap();
-    Visit::start(dial, &cache, None, 1 << 30, &fresh(2), &mut Silent)
+    Visit::start(dial, &cache, None, 1 << 30, &fresh(2), &mut Unwatched)
 }
 
 /// The same, as soon as the server has seen that the visit before is over.

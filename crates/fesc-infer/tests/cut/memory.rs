@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use fesc_infer::{Answer, Flow, Result, Reveal, ServerSetup, Unwatched, run_client, run_server};
+use fesc_infer::{Answer, Result, Reveal, Schedule, ServerSetup, Unwatched, run_client, run_server};
 use fesc_mpc::{Party, Role};
 use fesc_net::Hangup;
 use fesc_ring::Prg;
@@ -37,17 +37,22 @@ fn count(party: &mut Party, ends: &Arc<Ends>, at: Option<usize>) -> Arc<AtomicUs
 /// What became of a party, and how many messages it had received.
 type Ended<T> = (Result<T>, usize);
 
-fn run(setup: &ServerSetup, flow: &Flow, ids: &[u32], cut: Option<(Role, usize)>) -> (Ended<Answer>, Ended<()>) {
+fn run(
+    setup: &ServerSetup,
+    schedule: &Schedule,
+    ids: &[u32],
+    cut: Option<(Role, usize)>,
+) -> (Ended<Answer>, Ended<()>) {
     let at = |role| cut.and_then(|(victim, at)| (victim == role).then_some(at));
     let ends = Arc::default();
     let client = |p: &mut Party| {
         let received = count(p, &ends, at(Role::P0));
-        let ended = run_client(p, flow, setup.client_setup(), ids, &mut Prg::from_seed([2; 16]), &mut Unwatched);
+        let ended = run_client(p, schedule, setup.client_setup(), ids, &mut Prg::from_seed([2; 16]), &mut Unwatched);
         (ended, received.load(Ordering::Relaxed))
     };
     let server = |p: &mut Party| {
         let received = count(p, &ends, at(Role::P1));
-        (run_server(p, flow, setup, &mut Unwatched), received.load(Ordering::Relaxed))
+        (run_server(p, schedule, setup, &mut Unwatched), received.load(Ordering::Relaxed))
     };
     meet(client, server)
 }
@@ -64,14 +69,14 @@ fn check<T>(ended: &Ended<T>, all: usize, what: &str) {
 fn a_run_cut_at_any_message_ends_on_both_sides() {
     let setup = model();
     let ids = document(3, 1);
-    let flow = Flow::new(setup.outline().unwrap(), 3, Reveal::Label).unwrap();
-    let (client, server) = run(&setup, &flow, &ids, None);
+    let schedule = Schedule::new(setup.outline().unwrap(), 3, Reveal::Label).unwrap();
+    let (client, server) = run(&setup, &schedule, &ids, None);
     assert!(client.0.is_ok() && server.0.is_ok());
     let all = [client.1, server.1];
     assert!(all.iter().all(|n| *n > 60), "{all:?}");
     for victim in [Role::P0, Role::P1] {
         for at in 1..=all[victim.index()] {
-            let (client, server) = run(&setup, &flow, &ids, Some((victim, at)));
+            let (client, server) = run(&setup, &schedule, &ids, Some((victim, at)));
             let what = format!("{victim:?} has its line cut after message {at}");
             check(&client, all[0], &format!("{what}, the client"));
             check(&server, all[1], &format!("{what}, the server"));

@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fesc_infer::session::cache::Cache;
-use fesc_infer::session::client::{Choice, Dial, Visit};
-use fesc_infer::session::handshake::RevealChoice;
+use fesc_infer::session::client::Visit;
 use fesc_infer::session::public::Hosted;
 use fesc_infer::session::server::{Audience, Event, Limits, Server};
-use fesc_infer::session::{SessionError, Silent};
+use fesc_infer::session::{Dial, Provider, SessionError};
+use fesc_infer::{Reveal, Unwatched};
 use fesc_mpc::MpcError;
 use fesc_net::{ClientSecurity, Config, Listener, ServerSecurity};
 
 use super::common::document;
-use super::common::serving::{self, fresh, limits, options};
+use super::common::serving::{self, fresh, label, limits, options};
 use super::{gone, model, of_channel};
 
 /// The tag with which two stores agree: whoever has sent it has marked its store as used.
@@ -158,9 +158,9 @@ fn a_session_that_is_cut_ends_on_both_sides_and_burns_its_store() {
     let line = Line::to(address);
     let security = ClientSecurity::InsecurePlaintext;
     let dial = Dial { address: line.address.clone(), security, config: Config::default(), lines: None };
-    let visit = || Visit::start(&dial, &cache, None, 1 << 30, &fresh(2), &mut Silent);
+    let visit = || Visit::start(&dial, &cache, None, 1 << 30, &fresh(2), &mut Unwatched);
     let shelf = serving::place(&ours);
-    visit().unwrap().prepare(128, RevealChoice::Label, 1, &shelf, &mut Silent).unwrap();
+    visit().unwrap().prepare(128, Reveal::Label, 1, &shelf, &mut Unwatched).unwrap();
     told.recv().unwrap().unwrap();
     line.went.recv().unwrap();
     copy(&ours, &kept);
@@ -171,7 +171,7 @@ fn a_session_that_is_cut_ends_on_both_sides_and_burns_its_store() {
     let lists = [shelf.state.join("spent-client.jsonl"), state.join("spent-server.jsonl")];
     let unused = lists.each_ref().map(|list| std::fs::read(list).unwrap());
 
-    let choice = Choice::Prepared(shelf.clone());
+    let choice = label(Provider::Prepared(shelf.clone()));
     let session = |cut| {
         // The same store again on both sides, which no operator may do: here it saves making one for every
         // cut.
@@ -179,9 +179,7 @@ fn a_session_that_is_cut_ends_on_both_sides_and_burns_its_store() {
         copy(&kept_there, &theirs);
         lists.iter().zip(&unused).for_each(|(list, text)| std::fs::write(list, text).unwrap());
         *line.cut.lock().unwrap() = cut;
-        let ran = visit().and_then(|visit| {
-            visit.classify(&ids, RevealChoice::Label, &choice, false, &mut Silent).map(|f| f.answer.class())
-        });
+        let ran = visit().and_then(|visit| visit.classify(&ids, &choice, &mut Unwatched).map(|f| f.answer.class()));
         let there = told.recv_timeout(Duration::from_secs(20)).unwrap();
         (ran, there, line.went.recv().unwrap(), emptied(&ours), emptied(&theirs))
     };

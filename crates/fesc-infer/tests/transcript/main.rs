@@ -19,11 +19,11 @@ mod wire;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use common::*;
+use fesc_infer::Reveal;
 use fesc_infer::audit::{Cover, End, KINDS, Kind, Phase, kind};
-use fesc_infer::session::handshake::RevealChoice;
 use fesc_infer::session::{Fresh, Report};
-use fesc_infer::{Flow, ServerSetup};
-use fesc_model::twin::{Calibration, Preset, Twin};
+use fesc_infer::{Schedule, ServerSetup};
+use fesc_model::twin::{Calibration, Plan, Twin};
 use fesc_model::{Config, Model, Shape, Weights};
 use fesc_mpc::Role;
 use fesc_mpc::provider::dealer_cost;
@@ -52,7 +52,7 @@ fn model(seed: u8) -> ServerSetup {
     };
     let documents = [document(60, 101), document(40, 102), document(1, 103)];
     let ranges = Calibration::collect(&random(5), &documents).unwrap();
-    ServerSetup::new(Twin::new(&random(seed), &ranges, Preset::FAST).unwrap(), [7; 32]).unwrap()
+    ServerSetup::new(Twin::new(&random(seed), &ranges, Plan::FAST).unwrap(), [7; 32]).unwrap()
 }
 
 fn documents() -> [Vec<u32>; 2] {
@@ -72,10 +72,10 @@ fn way(frame: &Frame) -> Way {
 }
 
 /// The tags that a mode shows.
-fn expected(mode: Mode, reveal: RevealChoice, verify: bool) -> BTreeSet<u16> {
+fn expected(mode: Mode, reveal: Reveal, verify: bool) -> BTreeSet<u16> {
     let mut tags = BTreeSet::from([0x0100, 0x0301, 0x0601, 0x0602, 0x0680, 0x0681, 0x0682, 0x0683]);
     tags.extend(0x0302..=0x0307);
-    tags.extend((reveal == RevealChoice::Logits).then_some(0x0308));
+    tags.extend((reveal == Reveal::Logits).then_some(0x0308));
     tags.extend(verify.then_some(0x0686));
     match mode {
         Mode::Dealer => tags.extend([0x0401, 0x0402, 0x0403]),
@@ -126,7 +126,7 @@ fn check_kinds(mode: Mode, frames: &[Frame], expected: &BTreeSet<u16>) {
 
 /// What an end counted by phase is what was on its wires, by the phases of the table; online also what the
 /// schedule declares.
-fn check_sizes(mode: Mode, transcript: &Transcript, flow: &Flow) {
+fn check_sizes(mode: Mode, transcript: &Transcript, schedule: &Schedule) {
     let Transcript { frames, client, server, .. } = transcript;
     let sum = |reports: &[Report], spent: fn(&Report) -> u64| reports.iter().map(spent).sum::<u64>();
     for (end, reports) in [(End::Client, client), (End::Server, server)] {
@@ -139,14 +139,14 @@ fn check_sizes(mode: Mode, transcript: &Transcript, flow: &Flow) {
         assert_eq!(setup + offline, wire(&[Phase::Setup]) + wire(&[Phase::Offline]) + trees, "{mode:?}, {end:?}");
         assert!((wire(&[Phase::Setup])..=wire(&[Phase::Setup]) + trees).contains(&setup), "{mode:?}, {end:?}: setup");
     }
-    let declared = flow.costs().unwrap();
+    let declared = schedule.costs().unwrap();
     let online = |w| bytes(frames.iter().filter(|f| way(f) == w && known(f).phases == [Phase::Online]));
     assert_eq!(online(UP), declared.iter().map(|c| c.online.p0_to_p1_bytes).sum::<u64>(), "declared, to the server");
     assert_eq!(online(DOWN), declared.iter().map(|c| c.online.p1_to_p0_bytes).sum::<u64>(), "declared, to the client");
     if mode == Mode::Dealer {
         for (role, end) in [(Role::P0, End::Client), (Role::P1, End::Server)] {
             let offline = |w| bytes(frames.iter().filter(|f| way(f) == w && known(f).phases == [Phase::Offline]));
-            let costs = flow.demand().map(|r| dealer_cost(&r.unwrap(), role));
+            let costs = schedule.demand().map(|r| dealer_cost(&r.unwrap(), role));
             let (up, down) = costs.fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
             assert_eq!((offline((end, End::Dealer)), offline((End::Dealer, end))), (up, down), "{end:?} and dealer");
         }
@@ -196,13 +196,13 @@ fn lines(frames: &[Frame], keep: impl Fn(&Kind) -> bool) -> BTreeMap<Line, Vec<S
     lines
 }
 
-fn audit(mode: Mode, reveal: RevealChoice) {
+fn audit(mode: Mode, reveal: Reveal) {
     let setup = model(5);
-    let flow = Flow::new(setup.outline().unwrap(), TOKENS, reveal.into()).unwrap();
+    let schedule = Schedule::new(setup.outline().unwrap(), TOKENS, reveal).unwrap();
     let [first, second] = documents().map(|ids| {
         let transcript = session(model(5), &ids, reveal, mode, false);
         check_kinds(mode, &transcript.frames, &expected(mode, reveal, false));
-        check_sizes(mode, &transcript, &flow);
+        check_sizes(mode, &transcript, &schedule);
         check_masks(mode, &transcript.frames);
         let answers = transcript.frames.iter().filter(|f| known(f).cover == Cover::Answer).count();
         assert_eq!(answers, 1, "one message, to the client");
@@ -225,34 +225,34 @@ fn audit(mode: Mode, reveal: RevealChoice) {
 
 #[test]
 fn every_message_is_known_and_masked_inline() {
-    audit(Mode::Inline, RevealChoice::Label);
+    audit(Mode::Inline, Reveal::Label);
 }
 
 #[test]
 fn every_message_is_known_and_masked_ahead() {
-    audit(Mode::Ahead, RevealChoice::Logits);
+    audit(Mode::Ahead, Reveal::Logits);
 }
 
 #[test]
 fn every_message_is_known_and_masked_prepared() {
-    audit(Mode::Prepared, RevealChoice::Label);
+    audit(Mode::Prepared, Reveal::Label);
 }
 
 #[test]
 fn every_message_is_known_and_masked_dealer() {
-    audit(Mode::Dealer, RevealChoice::Logits);
+    audit(Mode::Dealer, Reveal::Logits);
 }
 
 /// Shares are given away only where the server was started for it, and the table is whole: what no mode
 /// shows, no session sends.
 #[test]
 fn the_modes_show_the_whole_table() {
-    let transcript = session(model(5), &documents()[0], RevealChoice::Label, Mode::Dealer, true);
-    check_kinds(Mode::Dealer, &transcript.frames, &expected(Mode::Dealer, RevealChoice::Label, true));
+    let transcript = session(model(5), &documents()[0], Reveal::Label, Mode::Dealer, true);
+    check_kinds(Mode::Dealer, &transcript.frames, &expected(Mode::Dealer, Reveal::Label, true));
     assert!(transcript.finished.streams.is_some());
     let all = [(Mode::Inline, false), (Mode::Prepared, false), (Mode::Dealer, true)];
     let mut shown: BTreeSet<u16> =
-        all.iter().flat_map(|(mode, verify)| expected(*mode, RevealChoice::Logits, *verify)).collect();
+        all.iter().flat_map(|(mode, verify)| expected(*mode, Reveal::Logits, *verify)).collect();
     // After 32 pieces of 2^20 bytes, which the public part of this model does not have; `download.rs` has a
     // test of it.
     shown.insert(0x0684);
@@ -267,7 +267,7 @@ fn correlations_do_not_depend_on_the_weights() {
     let [first, second] = [5, 6].map(|seed| {
         let setup = model(seed);
         let outline = setup.outline().unwrap().digest().unwrap();
-        (outline, session(setup, &documents()[1], RevealChoice::Label, Mode::Inline, false).frames)
+        (outline, session(setup, &documents()[1], Reveal::Label, Mode::Inline, false).frames)
     });
     assert_eq!(first.0, second.0, "one outline");
     let (first, second) = (first.1, second.1);
@@ -328,7 +328,7 @@ fn in_common(first: &Transcript, second: &Transcript) -> (usize, usize) {
 fn connections_of_a_copied_process_share_no_mask() {
     let ids = document(20, 1);
     for mode in [Mode::Ahead, Mode::Dealer] {
-        let run = |generators: [Fresh; 3]| session_with(model(1), &ids, RevealChoice::Label, mode, false, &generators);
+        let run = |generators: [Fresh; 3]| session_with(model(1), &ids, Reveal::Label, mode, false, &generators);
         // All that a process has is the same twice: its sources of generators.
         let os = [1, 9, 2].map(|_| Fresh::os());
         let (common, all) = in_common(&run(os.clone()), &run(os));

@@ -12,15 +12,14 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fesc_infer::ServerSetup;
 use fesc_infer::audit::End;
 use fesc_infer::session::cache::Cache;
-use fesc_infer::session::client::{Choice, Dial, Finished, Place, Visit};
-use fesc_infer::session::handshake::RevealChoice;
+use fesc_infer::session::client::{Finished, Place, RunOptions, Visit};
 use fesc_infer::session::public::Hosted;
 use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
 use fesc_infer::session::source::shelf::Amount;
-use fesc_infer::session::{Fresh, Report, Silent, dealer};
+use fesc_infer::session::{Dial, Fresh, Provider, Report, dealer};
+use fesc_infer::{Reveal, ServerSetup, Unwatched};
 use fesc_net::frame::Header;
 use fesc_net::{ClientSecurity, Config, HEADER_BYTES, Listener, ServerSecurity};
 
@@ -147,7 +146,7 @@ fn listener() -> Listener {
 
 /// One document through a server of its own; all randomness is from fixed seeds. `verify`: the server gives
 /// its shares away.
-pub fn session(setup: ServerSetup, ids: &[u32], reveal: RevealChoice, mode: Mode, verify: bool) -> Transcript {
+pub fn session(setup: ServerSetup, ids: &[u32], reveal: Reveal, mode: Mode, verify: bool) -> Transcript {
     session_with(setup, ids, reveal, mode, verify, &[1, 9, 2].map(fresh))
 }
 
@@ -155,7 +154,7 @@ pub fn session(setup: ServerSetup, ids: &[u32], reveal: RevealChoice, mode: Mode
 pub fn session_with(
     setup: ServerSetup,
     ids: &[u32],
-    reveal: RevealChoice,
+    reveal: Reveal,
     mode: Mode,
     verify: bool,
     generators: &[Fresh; 3],
@@ -181,7 +180,7 @@ pub fn session_with(
         grace: Duration::from_secs(5),
     };
     let options = Options {
-        reveals: vec![RevealChoice::Label, RevealChoice::Logits],
+        reveals: vec![Reveal::Label, Reveal::Logits],
         dealer: Some(server_dealer.dial()),
         insecure_verify: verify,
         ..options(limits, Some(theirs), state)
@@ -214,25 +213,26 @@ fn visit(
     cache: &Path,
     ours: &Path,
     ids: &[u32],
-    reveal: RevealChoice,
+    reveal: Reveal,
     mode: Mode,
     verify: bool,
     generators: &Fresh,
 ) -> (Vec<Report>, Finished) {
     let cache = Cache::open(cache).unwrap();
-    let start = || Visit::start(dial, &cache, None, 1 << 30, generators, &mut Silent).unwrap();
+    let start = || Visit::start(dial, &cache, None, 1 << 30, generators, &mut Unwatched).unwrap();
     let place = Place { directory: ours.join("shelf"), state: ours.join("state") };
     let mut reports = Vec::new();
-    let choice = match mode {
-        Mode::Inline => Choice::Inline,
-        Mode::Ahead => Choice::Ahead(256 << 20),
-        Mode::Dealer => Choice::Dealer(Box::new(third), 256 << 20),
+    let provider = match mode {
+        Mode::Inline => Provider::Inline,
+        Mode::Ahead => Provider::Ahead,
+        Mode::Dealer => Provider::Dealer(third),
         Mode::Prepared => {
-            reports.push(start().prepare(128, reveal, 1, &place, &mut Silent).unwrap().1);
-            Choice::Prepared(place)
+            reports.push(start().prepare(128, reveal, 1, &place, &mut Unwatched).unwrap().1);
+            Provider::Prepared(place)
         }
     };
-    let finished = start().classify(ids, reveal, &choice, verify, &mut Silent).unwrap();
+    let options = RunOptions { reveal, provider, ready_bytes: 256 << 20, verify };
+    let finished = start().classify(ids, &options, &mut Unwatched).unwrap();
     reports.push(finished.report);
     (reports, finished)
 }

@@ -9,7 +9,7 @@ use crate::Result;
 const DOMAIN: &[u8] = b"fesc outline 1";
 
 impl Outline {
-    /// SHA-256 over the constants of the preset, the canonical JSON, and all integer tables that follow from
+    /// SHA-256 over the constants of the plan, the canonical JSON, and all integer tables that follow from
     /// it.
     pub fn digest(&self) -> Result<[u8; 32]> {
         let mut hash = Sha256::new();

@@ -15,7 +15,8 @@ use fesc_approx::{ApproxError, FixedPiecewise, Plan, exp};
 
 use super::scale::RING;
 use crate::Result;
-use crate::twin::{ExpForm, TwinError};
+use crate::plan::ExpForm;
+use crate::twin::TwinError;
 
 /// exp for arguments from a limit to 0. The input is a sum at 22 bits, rounded to [`Exponential::in_frac`]
 /// first.

@@ -7,7 +7,8 @@ use super::exponential::Exponential;
 use super::norm::NormForm;
 use super::scales::Scales;
 use crate::Result;
-use crate::twin::{SiluForm, TwinError};
+use crate::plan::SiluForm;
+use crate::twin::TwinError;
 
 /// Everything public that the protocol of one block needs besides the shape.
 #[derive(Debug, Clone, PartialEq)]

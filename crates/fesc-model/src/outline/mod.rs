@@ -1,4 +1,4 @@
-//! What both parties know of a model: shapes, scales and forms of the fast preset, and no weight.
+//! What both parties know of a model: shapes, scales and forms of the fast plan, and no weight.
 //!
 //! The owner makes an [`Outline`] from config and calibration; it travels to the client as JSON, and its
 //! [`Outline::digest`] is compared in the handshake. The twin is built from an outline plus weights, so that
@@ -35,8 +35,8 @@ pub use norm::NormForm;
 pub(crate) use norm::Root;
 pub use scales::Scales;
 
-use crate::twin::{Calibration, ExpForm, LayerStats, Preset, SiluForm};
-use crate::{Config, ModelError, Result, Shape};
+use crate::twin::{Calibration, LayerStats};
+use crate::{Config, ModelError, Plan, Result, Shape};
 
 /// What is stored of one layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,14 +55,13 @@ struct Last {
     root: Root,
 }
 
-/// The public part of a model in the fast preset; see the module.
+/// The public part of a model; see the module.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "wire::Wire", into = "wire::Wire")]
 pub struct Outline {
     config: Config,
     classes: usize,
-    silu: SiluForm,
-    exp: ExpForm,
+    plan: Plan,
     layers: Vec<Layer>,
     last: Last,
 }
@@ -72,11 +71,12 @@ fn refuse(reason: impl Into<String>) -> ModelError {
 }
 
 impl Outline {
-    /// The outline of a model; as many classes as the config names. Only the fast preset has one.
-    pub fn new(config: &Config, calibration: &Calibration, preset: Preset) -> Result<Self> {
-        let Some((silu, exp)) = preset.fast_forms() else {
-            return Err(refuse(format!("the preset {} has none; take the fast preset", preset.name())));
-        };
+    /// The outline of a model; as many classes as the config names. Only a plan with calibrated
+    /// scales and piecewise activations has one.
+    pub fn new(config: &Config, calibration: &Calibration, plan: Plan) -> Result<Self> {
+        if plan.piecewise().is_none() || plan.numbers != Plan::FAST.numbers {
+            return Err(refuse(format!("the plan {} has none; take the fast plan", plan.name())));
+        }
         calibration.check(config)?;
         let (eps, group) = (f64::from(config.norm_eps), config.inner() / config.norm_groups);
         let layer = |(i, stats): (usize, &LayerStats)| {
@@ -88,7 +88,7 @@ impl Outline {
         let span = calibration.last.mean_square;
         let square = scales::last_square(config.layers, config.d_model, span.max)?;
         let last = Last { square, root: Root::choose(config.d_model, span, eps) };
-        let outline = Self { classes: config.labels().len(), config: config.clone(), silu, exp, layers, last };
+        let outline = Self { classes: config.labels().len(), config: config.clone(), plan, layers, last };
         outline.check()?;
         Ok(outline)
     }
@@ -130,14 +130,9 @@ impl Outline {
         self.config.labels()
     }
 
-    /// The form of SiLU.
-    pub fn silu(&self) -> SiluForm {
-        self.silu
-    }
-
-    /// The form of exp.
-    pub fn exp(&self) -> ExpForm {
-        self.exp
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     /// Scales and forms of a layer.
@@ -145,17 +140,20 @@ impl Outline {
         let Some(Layer { scales, norm, gated }) = self.layers.get(i).copied() else {
             return Err(refuse(format!("layer {i} was asked for, it has {}", self.layers.len())));
         };
+        let Some((silu, exp)) = self.plan.piecewise() else {
+            return Err(refuse(format!("the plan {} has no such forms", self.plan.name())));
+        };
         let (shape, eps) = (self.shape(), f64::from(self.config.norm_eps));
         let group = shape.inner() / shape.norm_groups;
         Ok(LayerForms {
             norm: NormForm::new(i, shape.d_model, scales.norm, eps, norm)?,
             gated: NormForm::new(i, group, scales.gated, eps, gated)?,
-            gate: forms::silu_form(i, self.silu, scale::FRAC)?,
-            x: forms::silu_form(i, self.silu, scales.x)?,
-            bc: forms::silu_form(i, self.silu, scales.bc)?,
+            gate: forms::silu_form(i, silu, scale::FRAC)?,
+            x: forms::silu_form(i, silu, scales.x)?,
+            bc: forms::silu_form(i, silu, scales.bc)?,
             softplus: softplus_form(i, shape.delta_limit)?,
-            chunk: Exponential::chunk(i, self.exp, scales.exp)?,
-            document: Exponential::document(i, self.exp, scales.exp)?,
+            chunk: Exponential::chunk(i, exp, scales.exp)?,
+            document: Exponential::document(i, exp, scales.exp)?,
             scales,
         })
     }

@@ -1,4 +1,4 @@
-//! Numbers that are the same for every model of the fast preset.
+//! Numbers that are the same for every model of the fast plan.
 
 use fesc_ring::Ring;
 

@@ -6,6 +6,7 @@ use fesc_approx::transcript::Transcript;
 use fesc_ring::Prg;
 
 use super::*;
+use crate::plan::{ExpForm, SiluForm};
 use crate::twin::{Calibration, Rounding, Twin};
 use crate::{Model, Pooling, Weights};
 
@@ -28,18 +29,18 @@ const NAMES: [&str; 3] = ["one", "a \"quoted\" name", "drei \u{fc}"];
 
 fn outline() -> Outline {
     let model = model(shape(), &NAMES, Some(3), 1);
-    Outline::new(model.config(), &calibration(&model), Preset::FAST).unwrap()
+    Outline::new(model.config(), &calibration(&model), Plan::FAST).unwrap()
 }
 
 /// The text is read back to the same outline and the same tables, and there is one text only.
 #[test]
 fn text_comes_back() {
     let limits = [(0.0, f32::INFINITY), (1.0 / 3.0, 40.1), (0.001, 0.1)];
-    let presets = [Preset::FAST, Preset::FAST.with_silu(SiluForm::Ten).with_exp(ExpForm::Fine)];
+    let plans = [Plan::FAST, Plan::FAST.with_silu(SiluForm::Ten).with_exp(ExpForm::Fine)];
     for (delta_limit, pooling) in limits.into_iter().zip([Pooling::Mean, Pooling::Last, Pooling::Mean]) {
         let model = model(Shape { delta_limit, pooling, norm_eps: 1e-5 / 3.0, ..shape() }, &NAMES, Some(3), 2);
-        for preset in presets {
-            let made = Outline::new(model.config(), &calibration(&model), preset).unwrap();
+        for plan in plans {
+            let made = Outline::new(model.config(), &calibration(&model), plan).unwrap();
             let text = made.to_json();
             let read = Outline::from_json(&text).unwrap();
             assert_eq!(read, made);
@@ -62,9 +63,9 @@ fn text_comes_back() {
 fn an_outline_does_not_depend_on_weights() {
     let (first, second) = (model(shape(), &NAMES, Some(3), 1), model(shape(), &NAMES, Some(3), 2));
     let calibration = calibration(&first);
-    let twin = Twin::new(&first, &calibration, Preset::FAST).unwrap();
-    let other = Twin::new(&second, &calibration, Preset::FAST).unwrap();
-    let outline = Outline::new(first.config(), &calibration, Preset::FAST).unwrap();
+    let twin = Twin::new(&first, &calibration, Plan::FAST).unwrap();
+    let other = Twin::new(&second, &calibration, Plan::FAST).unwrap();
+    let outline = Outline::new(first.config(), &calibration, Plan::FAST).unwrap();
     assert_eq!((twin.outline().unwrap(), other.outline().unwrap()), (&outline, &outline));
     assert_eq!(twin.outline().unwrap().digest().unwrap(), other.outline().unwrap().digest().unwrap());
     assert!(twin.in_proj(0).unwrap() != other.in_proj(0).unwrap());
@@ -74,7 +75,7 @@ fn an_outline_does_not_depend_on_weights() {
     assert_eq!(twin.scales().copied().collect::<Vec<_>>(), scales);
     assert!(outline.layer(2).unwrap_err().to_string().contains("layer 2 was asked for, it has 2"));
     assert!(matches!(
-        Outline::new(first.config(), &calibration, Preset::PAPER),
+        Outline::new(first.config(), &calibration, Plan::PAPER),
         Err(ModelError::Outline { reason }) if reason.contains("paper")
     ));
 }
@@ -84,7 +85,7 @@ fn an_outline_does_not_depend_on_weights() {
 #[test]
 fn secrets_are_the_weights() {
     let model = model(shape(), &NAMES, Some(3), 3);
-    let twin = Twin::new(&model, &calibration(&model), Preset::FAST).unwrap();
+    let twin = Twin::new(&model, &calibration(&model), Plan::FAST).unwrap();
     let (outline, shape) = (twin.outline().unwrap(), model.config().shape());
     let real = |v: i64, frac: u32| v as f64 * (-f64::from(frac)).exp2();
     for (i, w) in model.weights().layers.iter().enumerate() {
@@ -132,7 +133,7 @@ fn secrets_are_the_weights() {
     assert_eq!((table.len(), twin.table(7..9).unwrap()), (50 * 32, table[7 * 32..9 * 32].to_vec()));
     assert!(twin.secrets(2).is_none() && twin.in_proj(2).is_err() && twin.out_proj(2).is_err());
     assert!(twin.table(49..51).is_err());
-    let paper = Twin::new(&model, &calibration(&model), Preset::PAPER).unwrap();
+    let paper = Twin::new(&model, &calibration(&model), Plan::PAPER).unwrap();
     assert!(paper.secrets(0).is_none() && paper.head_secrets().is_none() && paper.outline().is_err());
 }
 
@@ -140,7 +141,7 @@ fn secrets_are_the_weights() {
 #[test]
 fn a_scan_by_itself() {
     let model = model(shape(), &NAMES, Some(3), 4);
-    let twin = Twin::new(&model, &calibration(&model), Preset::FAST).unwrap();
+    let twin = Twin::new(&model, &calibration(&model), Plan::FAST).unwrap();
     let (heads, width) = (model.config().heads, model.config().conv_dim());
     let run = |layer: usize, tokens: usize, z: i64, extra: usize| {
         let (xbc, delta) = (vec![9_000; tokens * width], vec![1 << 16; tokens * heads]);
@@ -168,16 +169,16 @@ fn classes_and_names_belong_together() {
     let none = named.clone().with_classes(0).unwrap();
     assert_eq!((none.classes(), none.labels().len()), (0, 0));
     let unnamed = model(shape(), &[], Some(5), 1);
-    let twin = Twin::new(&unnamed, &calibration(&unnamed), Preset::FAST).unwrap();
+    let twin = Twin::new(&unnamed, &calibration(&unnamed), Plan::FAST).unwrap();
     assert_eq!((twin.outline().unwrap().classes(), twin.outline().unwrap().labels().len()), (5, 0));
     // A backbone alone has an outline too.
     let backbone = model(shape(), &[], None, 1);
-    let twin = Twin::new(&backbone, &calibration(&backbone), Preset::FAST).unwrap();
+    let twin = Twin::new(&backbone, &calibration(&backbone), Plan::FAST).unwrap();
     assert_eq!(twin.outline().unwrap().classes(), 0);
     assert!(twin.head_secrets().is_none());
     for name in ["\u{1b}[2J", "a\nb", &"x".repeat(257)] {
         let spoilt = model(shape(), &["a", "b", name], Some(3), 1);
-        let error = Outline::new(spoilt.config(), &calibration(&spoilt), Preset::FAST).unwrap_err().to_string();
+        let error = Outline::new(spoilt.config(), &calibration(&spoilt), Plan::FAST).unwrap_err().to_string();
         assert!(error.contains("the name of class 2"), "{error}");
     }
 }
@@ -194,8 +195,8 @@ fn digests_tell_outlines_apart() {
     };
     see(&|o| o.layers[1].scales.state -= 1);
     see(&|o| o.layers[0].scales.state -= 1);
-    see(&|o| o.silu = SiluForm::Ten);
-    see(&|o| o.exp = ExpForm::Fine);
+    see(&|o| o.plan = o.plan.with_silu(SiluForm::Ten));
+    see(&|o| o.plan = o.plan.with_exp(ExpForm::Fine));
     see(&|o| o.last.square -= 1);
     see(&|o| o.layers.swap(0, 1));
     see(&|o| o.classes = 9);

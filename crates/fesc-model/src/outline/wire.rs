@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Last, Layer, Outline, refuse};
-use crate::twin::{ExpForm, SiluForm};
-use crate::{Config, ModelError, Pooling, Result, Shape};
+use crate::plan::{ExpForm, SiluForm};
+use crate::{Config, ModelError, Plan, Pooling, Result, Shape};
 
 const VERSION: u32 = 1;
 /// The longest text taken. A layer has about a kilobyte.
@@ -98,7 +98,8 @@ impl From<Outline> for Wire {
     fn from(o: Outline) -> Self {
         let shape = *o.config.shape();
         let labels = o.config.labels().to_vec();
-        let Outline { classes, silu, exp, layers, last, .. } = o;
+        let Outline { classes, plan, layers, last, .. } = o;
+        let (silu, exp) = plan.piecewise().unwrap_or((SiluForm::Five, ExpForm::Power));
         Self { version: VERSION, shape, classes, labels, silu, exp, layers, last }
     }
 }
@@ -111,8 +112,9 @@ impl TryFrom<Wire> for Outline {
         if version != VERSION {
             return Err(refuse(format!("its version is {version}, this program reads {VERSION}")));
         }
+        let plan = Plan::FAST.with_silu(silu).with_exp(exp);
         let config = Config::new(shape)?;
-        let outline = Self { config: config.with_labels(labels), classes, silu, exp, layers, last };
+        let outline = Self { config: config.with_labels(labels), classes, plan, layers, last };
         outline.check()?;
         Ok(outline)
     }

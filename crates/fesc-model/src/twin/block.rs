@@ -1,15 +1,11 @@
 //! One block, stage by stage.
 
-use super::plan::{Kind, Preset};
 use super::quantize::{Block, Quantizer, Scan};
 use super::range::{Quantity as Q, Run};
 use super::scan::Packet;
+use crate::Plan;
 use crate::float::Layer;
-use crate::outline::scale::{DELTA, STEP};
 use crate::{Result, Shape, Tensor};
-
-/// Linear layers of the paper preset run outside the ring.
-const WIDE: u32 = 63;
 
 /// Takes a tensor of a block: rows of so many columns, at so many fractional bits.
 pub(super) type See<'a> = dyn FnMut(Tensor, &[i64], usize, u32) + 'a;
@@ -19,22 +15,22 @@ impl Block {
     pub(super) fn run(
         &self,
         run: &mut Run<'_>,
-        preset: &Preset,
+        plan: &Plan,
         shape: &Shape,
         weights: &Layer,
         stream: &mut [i64],
         see: &mut See<'_>,
     ) -> Result<()> {
-        let (s, f, inner) = (&self.scales, preset.frac, shape.inner());
-        let q = Quantizer { layer: run.layer, bits: preset.bits };
+        let (s, f, inner) = (&self.scales, plan.numbers.frac, shape.inner());
+        let q = Quantizer { layer: run.layer, bits: plan.numbers.bits };
         see(Tensor::Residual, stream, shape.d_model, f);
         let mut normed = stream.to_vec();
         self.norm.run(run, &mut normed, shape.d_model, f)?;
         let mut projected = self.in_proj.run(run, &self.in_rows(&q, shape, weights)?, &mut normed)?;
         drop(normed);
-        let xbc = self.convolve(run, preset, shape, &mut projected)?;
-        let (delta, z) = self.steps(run, preset, shape, &projected)?;
-        let delta_frac = if preset.kind == Kind::Fast { DELTA } else { f };
+        let xbc = self.convolve(run, plan, shape, &mut projected)?;
+        let (delta, z) = self.steps(run, plan, shape, &projected)?;
+        let delta_frac = plan.numbers.delta;
         see(Tensor::Delta, &delta, shape.heads, delta_frac);
         let packet = Packet { shape, xbc: &xbc, delta: &delta, z: &z, last: false };
         let mut y = match &self.scan {
@@ -43,13 +39,13 @@ impl Block {
         };
         drop(xbc);
         see(Tensor::Scanned, &y, inner, s.scanned);
-        self.gate(run, preset, shape, &mut y, &projected)?;
+        self.gate(run, plan, shape, &mut y, &projected)?;
         drop(projected);
         see(Tensor::Gated, &y, inner, s.gated);
         self.gated.run(run, &mut y, inner, s.gated)?;
         let mut out = self.out_proj.run(run, &self.out_rows(&q, weights)?, &mut y)?;
         run.disturb_outputs(&mut out);
-        let bits = self.product_bits(preset);
+        let bits = plan.numbers.product_bits;
         run.rows(&mut out, shape.d_model, |local, _, row| {
             for v in row {
                 *v = local.round_in(Q::Residual, bits, *v, f + s.out_weight, f);
@@ -59,24 +55,18 @@ impl Block {
         Ok(())
     }
 
-    /// The width in which a linear layer's sums are truncated.
-    fn product_bits(&self, preset: &Preset) -> u32 {
-        if preset.kind == Kind::Paper { WIDE } else { preset.bits }
-    }
-
     /// x, B and C after convolution and SiLU.
-    fn convolve(&self, run: &mut Run<'_>, preset: &Preset, shape: &Shape, projected: &mut [i64]) -> Result<Vec<i64>> {
-        let (s, f, inner, width) = (&self.scales, preset.frac, shape.inner(), shape.proj_dim());
-        let bits = self.product_bits(preset);
-        let mut sum = f + s.conv_weight + s.conv_tap;
-        if preset.kind == Kind::Paper {
+    fn convolve(&self, run: &mut Run<'_>, plan: &Plan, shape: &Shape, projected: &mut [i64]) -> Result<Vec<i64>> {
+        let (s, f, inner, width) = (&self.scales, plan.numbers.frac, shape.inner(), shape.proj_dim());
+        let bits = plan.numbers.product_bits;
+        if plan.rounds_before_convolution() {
             run.rows(projected, width, |local, _, row| {
                 for v in &mut row[inner..inner + shape.conv_dim()] {
                     *v = local.round_in(Q::Conv, bits, *v, f + s.conv_weight, f);
                 }
             })?;
-            sum = f + s.conv_tap;
         }
+        let sum = plan.conv_frac(s);
         let mut xbc = self.conv.run(run, projected, width, inner)?;
         run.rows(&mut xbc, shape.conv_dim(), |local, _, row| {
             for (c, v) in row.iter_mut().enumerate() {
@@ -89,16 +79,10 @@ impl Block {
     }
 
     /// Delta and A Delta, one row of `heads` values per token.
-    fn steps(
-        &self,
-        run: &mut Run<'_>,
-        preset: &Preset,
-        shape: &Shape,
-        projected: &[i64],
-    ) -> Result<(Vec<i64>, Vec<i64>)> {
-        let (f, heads, width) = (preset.frac, shape.heads, shape.proj_dim());
-        let (bits, from) = (self.product_bits(preset), f + self.scales.step_weight);
-        let to = if preset.kind == Kind::Fast { STEP } else { f };
+    fn steps(&self, run: &mut Run<'_>, plan: &Plan, shape: &Shape, projected: &[i64]) -> Result<(Vec<i64>, Vec<i64>)> {
+        let (f, heads, width) = (plan.numbers.frac, shape.heads, shape.proj_dim());
+        let (bits, from) = (plan.numbers.product_bits, f + self.scales.step_weight);
+        let to = plan.numbers.step;
         // Delta and z side by side, so that one pass makes both.
         let mut both = vec![0i64; 2 * heads * (projected.len() / width)];
         let mut noisy: Vec<i64> =
@@ -120,9 +104,9 @@ impl Block {
     }
 
     /// y SiLU(z) at the scale of the gated norm.
-    fn gate(&self, run: &mut Run<'_>, preset: &Preset, shape: &Shape, y: &mut [i64], projected: &[i64]) -> Result<()> {
-        let (s, f, inner, width) = (&self.scales, preset.frac, shape.inner(), shape.proj_dim());
-        let bits = self.product_bits(preset);
+    fn gate(&self, run: &mut Run<'_>, plan: &Plan, shape: &Shape, y: &mut [i64], projected: &[i64]) -> Result<()> {
+        let (s, f, inner, width) = (&self.scales, plan.numbers.frac, shape.inner(), shape.proj_dim());
+        let bits = plan.numbers.product_bits;
         let mut z: Vec<i64> = projected.chunks_exact(width).flat_map(|row| row[..inner].iter().copied()).collect();
         run.disturb_outputs(&mut z);
         run.rows(y, inner, |local, t, row| {

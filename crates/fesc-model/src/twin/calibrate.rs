@@ -21,7 +21,7 @@ pub const RANGE_MARGIN: f64 = 2.0;
 /// norm's is heavy-tailed: a factor of 4 was passed by the first other document on a half-trained classifier.
 /// It costs four octaves on each side, so eight thresholds per token, and two bits of what is squared.
 pub const VARIANCE_MARGIN: f64 = 16.0;
-/// The same in the paper preset, where eight constant buckets must cover the range: a wider one costs
+/// The same in the paper plan, where eight constant buckets must cover the range: a wider one costs
 /// accuracy.
 pub const PAPER_VARIANCE_MARGIN: f64 = 4.0;
 /// The file's name beside a checkpoint.

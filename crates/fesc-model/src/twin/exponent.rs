@@ -1,4 +1,4 @@
-//! exp of sums of A Delta in the fast preset, with the twin's carries.
+//! exp of sums of A Delta in the fast plan, with the twin's carries.
 
 use fesc_approx::exp_square::ExpSquare;
 

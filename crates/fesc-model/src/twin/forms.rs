@@ -1,6 +1,6 @@
-//! The forms of one block in either preset: what a twin is built from besides weights.
+//! The forms of one block in either plan: what a twin is built from besides weights.
 //!
-//! The fast preset's come from the [`Outline`](crate::Outline), the paper's are made here.
+//! The fast plan's come from the [`Outline`](crate::Outline), the paper's are made here.
 
 use fesc_approx::FixedPiecewise;
 use fesc_approx::paper::even::{EvenFixed, Residual};
@@ -8,13 +8,13 @@ use fesc_approx::paper::mmexp::MinimaxExpFixed;
 
 use super::activation::{self, Silu};
 use super::norm::Norm;
-use super::plan::Preset;
 use super::recurrence::Sequential;
 use super::stats::LayerStats;
+use crate::Plan;
 use crate::outline::{Exponential, LayerForms, Scales};
 use crate::{Result, Shape};
 
-/// Delta and decay in the fast preset.
+/// Delta and decay in the fast plan.
 pub(super) struct DualForms {
     pub(super) softplus: FixedPiecewise,
     pub(super) chunk: Exponential,
@@ -62,9 +62,9 @@ impl From<LayerForms> for Forms {
 }
 
 impl Forms {
-    /// The paper preset's.
-    pub(super) fn paper(layer: usize, preset: &Preset, shape: &Shape, stats: &LayerStats) -> Result<Self> {
-        let (f, eps, group) = (preset.frac, f64::from(shape.norm_eps), shape.inner() / shape.norm_groups);
+    /// The paper plan's.
+    pub(super) fn paper(layer: usize, plan: &Plan, shape: &Shape, stats: &LayerStats) -> Result<Self> {
+        let (f, eps, group) = (plan.numbers.frac, f64::from(shape.norm_eps), shape.inner() / shape.norm_groups);
         Ok(Self {
             scales: Scales::uniform(f),
             norm: Norm::paper(layer, f, shape.d_model, stats.norm.mean_square, eps)?,

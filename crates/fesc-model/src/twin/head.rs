@@ -8,12 +8,12 @@
 
 use super::linear::{exact, view};
 use super::norm::Norm;
-use super::plan::{Kind, Preset};
 use super::quantize::{Quantizer, fold};
 use super::range::{Quantity as Q, Run};
+use crate::Plan;
 use crate::float::Weights;
 use crate::metrics::largest;
-use crate::outline::scale::{HEAD, POOL, REVEAL};
+use crate::outline::scale::{HEAD, REVEAL};
 use crate::{ModelError, Pooling, Result, Shape};
 
 /// What the protocol computes for a document.
@@ -44,13 +44,13 @@ pub(super) struct Head {
 
 impl Head {
     /// The head from the form of the final norm and the weights; `None` where the model has none.
-    pub(super) fn new(preset: &Preset, shape: &Shape, norm: Norm, weights: &Weights) -> Result<Option<Self>> {
+    pub(super) fn new(plan: &Plan, shape: &Shape, norm: Norm, weights: &Weights) -> Result<Option<Self>> {
         let Some(head) = &weights.head else { return Ok(None) };
-        let pool = if preset.kind == Kind::Fast { POOL } else { preset.frac };
-        let q = Quantizer { layer: shape.layers, bits: preset.bits };
+        let pool = plan.numbers.pool;
+        let q = Quantizer { layer: shape.layers, bits: plan.numbers.bits };
         let rows = q.rows("head", &head.weight, &fold(&weights.norm, norm.ratio()), HEAD)?;
-        let bias = q.all("head bias", head.bias.iter().map(|&v| v.into()), preset.frac + HEAD)?;
-        Ok(Some(Self { norm, pooling: shape.pooling, weights: rows, bias, frac: preset.frac, pool }))
+        let bias = q.all("head bias", head.bias.iter().map(|&v| v.into()), plan.numbers.frac + HEAD)?;
+        Ok(Some(Self { norm, pooling: shape.pooling, weights: rows, bias, frac: plan.numbers.frac, pool }))
     }
 
     /// Classifies from the residual stream; the first `tokens` rows are the document, what follows is

@@ -2,14 +2,13 @@
 
 use super::error::TwinError;
 use super::forms::{DualForms, ScanForms};
-use super::plan::{Kind, Preset};
 use super::quantize::{Quantizer, Scan, scan_parts};
 use super::range::{Quantity as Q, Run};
 use super::rounding::Rounding;
 use super::scan::Packet;
 use super::stats::{self, LayerStats};
+use crate::Plan;
 use crate::float::{Layer, Matrix};
-use crate::outline::scale::STEP;
 use crate::outline::{Exponential, Scales, softplus_form};
 use crate::{Result, Shape};
 
@@ -28,19 +27,19 @@ pub struct Heads<'a> {
 
 /// The states after the last token: by head, `head_dim` rows of `state` values.
 ///
-/// Inputs are rounded to the preset's scales, which follow from the inputs' own ranges with the usual
+/// Inputs are rounded to the plan's scales, which follow from the inputs' own ranges with the usual
 /// margins.
-pub fn states(heads: &Heads<'_>, preset: Preset, rounding: &mut Rounding) -> Result<Vec<Vec<f64>>> {
+pub fn states(heads: &Heads<'_>, plan: Plan, rounding: &mut Rounding) -> Result<Vec<Vec<f64>>> {
     let shape = heads.shape;
     let (count, tokens) = (shape.heads, heads.steps.rows());
     let sizes = [heads.xbc.cols() == shape.conv_dim(), heads.steps.cols() == count, heads.rates.len() == count];
     if tokens == 0 || heads.xbc.rows() != tokens || sizes.contains(&false) {
         return Err(TwinError::BadCalibration { reason: "the scan's inputs do not fit its shape".into() }.into());
     }
-    let scales = scales(heads, &preset)?;
+    let scales = scales(heads, &plan)?;
     let rates: Vec<f64> = heads.rates.iter().map(|&v| v.into()).collect();
     let skip = vec![0.0; count];
-    let forms = match preset.fast_forms() {
+    let forms = match plan.piecewise() {
         None => ScanForms::paper(0)?,
         Some((_, exp)) => ScanForms::Dual(Box::new(DualForms {
             softplus: softplus_form(0, shape.delta_limit)?,
@@ -48,8 +47,8 @@ pub fn states(heads: &Heads<'_>, preset: Preset, rounding: &mut Rounding) -> Res
             document: Exponential::document(0, exp, scales.exp)?,
         })),
     };
-    let (steps, scan) = scan_parts(0, &preset, scales, forms, shape.delta_limit, &rates, &skip)?;
-    let q = Quantizer { layer: 0, bits: preset.bits };
+    let (steps, scan) = scan_parts(0, &plan, scales, forms, shape.delta_limit, &rates, &skip)?;
+    let q = Quantizer { layer: 0, bits: plan.numbers.bits };
     let inner = shape.inner();
     let mut xbc = Vec::with_capacity(heads.xbc.data().len());
     for row in heads.xbc.data().chunks_exact(shape.conv_dim()) {
@@ -57,8 +56,8 @@ pub fn states(heads: &Heads<'_>, preset: Preset, rounding: &mut Rounding) -> Res
         xbc.extend(q.all("x", row[..inner].iter().map(real), scales.x)?);
         xbc.extend(q.all("B, C", row[inner..].iter().map(real), scales.bc)?);
     }
-    let step_frac = if preset.kind == Kind::Fast { STEP } else { preset.frac };
-    let mut run = Run::new(preset.bits, false, rounding);
+    let step_frac = plan.numbers.step;
+    let mut run = Run::new(plan.numbers.bits, false, rounding);
     let mut local = run.local();
     let (mut delta, mut z) = (Vec::with_capacity(tokens * count), Vec::with_capacity(tokens * count));
     for (i, &v) in heads.steps.data().iter().enumerate() {
@@ -89,7 +88,7 @@ pub fn states(heads: &Heads<'_>, preset: Preset, rounding: &mut Rounding) -> Res
 }
 
 /// Scales from the ranges of these very inputs.
-fn scales(heads: &Heads<'_>, preset: &Preset) -> Result<Scales> {
+fn scales(heads: &Heads<'_>, plan: &Plan) -> Result<Scales> {
     let shape = heads.shape;
     let layer = Layer {
         norm: Vec::new(),
@@ -110,8 +109,8 @@ fn scales(heads: &Heads<'_>, preset: &Preset) -> Result<Scales> {
     }
     let mut stats = LayerStats::empty();
     stats::scan_ranges(&mut stats, shape, &layer, heads.xbc, &delta);
-    match preset.kind {
-        Kind::Fast => Scales::choose(0, &stats, 1, 1),
-        Kind::Paper => Ok(Scales::uniform(preset.frac)),
+    match plan.numbers.uniform {
+        false => Scales::choose(0, &stats, 1, 1),
+        true => Ok(Scales::uniform(plan.numbers.frac)),
     }
 }

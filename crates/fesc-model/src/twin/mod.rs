@@ -24,7 +24,7 @@
 //! | out_proj | n W, exact; added to u | F + s.out_weight, F | |
 //!
 //! then the final norm per token, pooling by a client-secret selection vector, the exact head, arg-max
-//! (`head.rs`). The paper preset is the same list at l = 44 and 19 bits everywhere, with the paper's forms
+//! (`head.rs`). The paper's plan is the same list at l = 44 and 19 bits everywhere, with the paper's forms
 //! (`norm.rs`, `activation.rs`) and the recurrence token by token (`recurrence.rs`).
 //!
 //! How a private result differs from the twin ([`Rounding::nearest`]): every `round` gives the same integer
@@ -48,7 +48,6 @@ mod head;
 mod linear;
 mod memory;
 mod norm;
-mod plan;
 mod quantize;
 mod range;
 mod recurrence;
@@ -61,13 +60,13 @@ mod stats;
 
 pub use crate::outline::Scales;
 pub use crate::outline::scale::CHUNK;
+pub use crate::plan::{ExpForm, Plan, SiluForm};
 pub use calibrate::Calibration;
 pub use error::TwinError;
 pub use head::Outcome;
 pub use memory::{Heads, states};
-pub use plan::{ExpForm, Preset, SiluForm};
 pub use range::{Margin, Quantity};
-pub use report::{Gap, LayerGap, Report};
+pub use report::{Apart, Gap, LayerGap, Report};
 pub use rounding::Rounding;
 pub use run::{Shown, Twin};
 pub use secrets::{HeadSecrets, LayerSecrets};

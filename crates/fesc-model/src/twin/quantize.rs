@@ -13,9 +13,9 @@ use super::error::TwinError;
 use super::forms::{DualForms, Forms, ScanForms};
 use super::linear::{Conv, Linear};
 use super::norm::Norm;
-use super::plan::{Kind, Preset};
 use super::recurrence::Sequential;
 use super::scan::Dual;
+use crate::Plan;
 use crate::float::Layer;
 use crate::outline::Scales;
 use crate::outline::scale::RATE;
@@ -85,7 +85,7 @@ fn out_rows(q: &Quantizer, s: &Scales, gated: &Norm, w: &Layer) -> Result<Vec<i6
     q.rows("out_proj", &w.out_proj, &fold(&w.gated_norm, gated.ratio()), s.out_weight)
 }
 
-/// The scan of either preset.
+/// The scan of either plan.
 pub(super) enum Scan {
     Dual(Box<Dual>),
     Sequential(Sequential),
@@ -111,24 +111,24 @@ pub(super) struct Block {
 /// Delta, decay and scan of a layer, which a test of the scan alone needs too.
 pub(super) fn scan_parts(
     layer: usize,
-    preset: &Preset,
+    plan: &Plan,
     scales: Scales,
     forms: ScanForms,
     limit: (f32, f32),
     rates: &[f64],
     skip: &[f32],
 ) -> Result<(Steps, Scan)> {
-    let q = Quantizer { layer, bits: preset.bits };
+    let q = Quantizer { layer, bits: plan.numbers.bits };
     let d = |frac| q.all("D", skip.iter().map(|&v| v.into()), frac);
     let a = |frac| q.all("A", rates.iter().copied(), frac);
     Ok(match forms {
         ScanForms::Dual(forms) => {
             let DualForms { softplus, chunk, document } = *forms;
             let dual = Dual { scales, chunk, document, skip: d(scales.mixed)? };
-            (Steps::fast(softplus, a(RATE)?, limit, preset.clamp), Scan::Dual(Box::new(dual)))
+            (Steps::fast(softplus, a(RATE)?, limit, plan.clamps()), Scan::Dual(Box::new(dual)))
         }
         ScanForms::Sequential { softplus, exp } => {
-            let f = preset.frac;
+            let f = plan.numbers.frac;
             (Steps::paper(softplus, a(f)?, f, limit), Scan::Sequential(Sequential::new(exp, f, d(f)?)))
         }
     })
@@ -136,24 +136,19 @@ pub(super) fn scan_parts(
 
 impl Block {
     /// A block from its forms and its weights.
-    pub(super) fn new(layer: usize, preset: &Preset, shape: &Shape, forms: Forms, w: &Layer) -> Result<Self> {
-        let q = Quantizer { layer, bits: preset.bits };
-        let f = preset.frac;
+    pub(super) fn new(layer: usize, plan: &Plan, shape: &Shape, forms: Forms, w: &Layer) -> Result<Self> {
+        let q = Quantizer { layer, bits: plan.numbers.bits };
+        let f = plan.numbers.frac;
         let Forms { scales, norm, gated, gate, x, bc, scan } = forms;
         let (inner, channels) = (shape.inner(), shape.conv_dim());
         let in_proj = Linear::new(shape.d_model, shape.proj_dim(), &in_rows(&q, shape, &scales, &norm, w)?);
         let width = shape.conv_width;
         let tap = |d: usize| w.conv.iter().skip(width - 1 - d).step_by(width).map(|&v| v.into());
         let taps = (0..width).map(|d| q.all("conv", tap(d), scales.conv_tap)).collect::<Result<_>>()?;
-        // In the paper preset the projection is brought to F bits before the convolution.
-        let sum = match preset.kind {
-            Kind::Fast => f + scales.conv_weight + scales.conv_tap,
-            Kind::Paper => f + scales.conv_tap,
-        };
-        let bias = q.all("conv bias", w.conv_bias.iter().map(|&v| v.into()), sum)?;
+        let bias = q.all("conv bias", w.conv_bias.iter().map(|&v| v.into()), plan.conv_frac(&scales))?;
         let step_bias = q.all("dt bias", w.dt_bias.iter().map(|&v| v.into()), f + scales.step_weight)?;
         let rates: Vec<f64> = w.a_log.iter().map(|&v| f64::from(v).exp()).collect();
-        let (steps, scan) = scan_parts(layer, preset, scales, scan, shape.delta_limit, &rates, &w.d)?;
+        let (steps, scan) = scan_parts(layer, plan, scales, scan, shape.delta_limit, &rates, &w.d)?;
         let out_proj = Linear::new(inner, shape.d_model, &out_rows(&q, &scales, &gated, w)?);
         Ok(Self {
             norm,

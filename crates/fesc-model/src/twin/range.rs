@@ -47,7 +47,7 @@ macro_rules! quantities {
 }
 
 const CALIBRATE: &str = "calibrate again with documents like this one";
-const RING: &str = "the ring is too narrow for this value at its scale: take the fast preset, or smaller weights";
+const RING: &str = "the ring is too narrow for this value at its scale: take the fast plan, or smaller weights";
 const CLAMPED: &str = "A Delta is clamped at -16, so that no sum passes this: the inputs are not those of this scan";
 
 quantities! {

@@ -1,4 +1,4 @@
-//! The paper preset's scan: the recurrence token by token, every product rounded to F bits by itself.
+//! The paper plan's scan: the recurrence token by token, every product rounded to F bits by itself.
 //!
 //! `a = MMExp(z)`; `h = round(a h) + round(round(Delta x) B)`; `y = sum round(h C) + round(D x)`. A product
 //! must stay below 2^42 at 38 bits: 16 in absolute value. What passes that is an error that names it, and a

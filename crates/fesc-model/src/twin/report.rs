@@ -55,8 +55,8 @@ pub struct LayerGap {
 /// The twin against the float model on one document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// The preset's name.
-    pub preset: &'static str,
+    /// The plan's name.
+    pub plan: &'static str,
     /// Tokens of the document.
     pub tokens: usize,
     /// By layer and tensor, in the order of computation.
@@ -107,7 +107,7 @@ impl Twin {
         closest.sort_by(|a, b| b.used.total_cmp(&a.used));
         closest.truncate(CLOSEST);
         Ok(Report {
-            preset: self.preset().name(),
+            plan: self.plan().name(),
             tokens: ids.len(),
             layers,
             logits: Gap::of(outcome.logits.iter().copied(), float.iter().map(|&v| v.into())),
@@ -115,5 +115,43 @@ impl Twin {
             twin_class: outcome.class,
             closest,
         })
+    }
+}
+
+/// How far a tensor is from what it should be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Apart {
+    /// The largest difference, in units of the last place.
+    pub max_ulps: u64,
+    /// Euclidean distance by Euclidean length.
+    pub relative: f64,
+}
+
+impl Apart {
+    /// Of a tensor from what it should be.
+    pub fn between(got: &[i64], expected: &[i64]) -> Self {
+        let pairs = || got.iter().zip(expected).map(|(a, b)| (a.wrapping_sub(*b), *b));
+        let max_ulps = pairs().map(|(d, _)| d.unsigned_abs()).max().unwrap_or(0);
+        let sum = |f: fn((i64, i64)) -> f64| pairs().map(f).sum::<f64>();
+        let (off, length) = (sum(|(d, _)| (d as f64).powi(2)), sum(|(_, b)| (b as f64).powi(2)));
+        Self { max_ulps, relative: if length > 0.0 { (off / length).sqrt() } else { off.sqrt() } }
+    }
+}
+
+impl Twin {
+    /// How far each layer of a private run is from this twin, given the residual stream that enters each layer and that
+    /// leaves the last. A layer starts from its private input, so that an error shows in the layer that made it.
+    ///
+    /// # Errors
+    /// If a stream does not fit the model, or a value leaves its range.
+    pub fn compare_layers(&self, streams: &[(usize, Vec<i64>)]) -> Result<Vec<(usize, Apart)>> {
+        let pairs = streams.iter().zip(streams.iter().skip(1));
+        pairs
+            .map(|((layer, enters), (_, leaves))| {
+                let mut expected = enters.clone();
+                self.layer(*layer, &mut expected, &mut Rounding::nearest())?;
+                Ok((*layer, Apart::between(leaves, &expected)))
+            })
+            .collect()
     }
 }

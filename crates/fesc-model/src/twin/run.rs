@@ -8,14 +8,13 @@ use super::calibrate::Calibration;
 use super::forms::Forms;
 use super::head::{Head, Outcome};
 use super::norm::Norm;
-use super::plan::{Kind, Preset};
 use super::quantize::{Block, Quantizer};
 use super::range::{Margin, Quantity as Q, Run};
 use super::rounding::Rounding;
 use crate::float::Weights;
-use crate::outline::scale::TABLE;
 use crate::outline::{Outline, Scales};
-use crate::{Config, Model, ModelError, Result, Site, Tensor};
+use crate::plan::Projection;
+use crate::{Config, Model, ModelError, Plan, Result, Site, Tensor};
 
 /// One tensor of a run: integers with `frac` fractional bits, rows of `cols` values, one row per token.
 #[derive(Debug, Clone, Copy)]
@@ -33,9 +32,9 @@ pub struct Shown<'a> {
 /// The fixed-point twin of a model. Holds the weights, shared with the model that it was made from, and makes
 /// matrices and rows of the table from them when they are used. As secret as the weights, so no `Debug`.
 pub struct Twin {
-    preset: Preset,
+    plan: Plan,
     pub(super) config: Config,
-    /// What the fast preset is built from.
+    /// What a plan with calibrated scales is built from.
     pub(super) outline: Option<Outline>,
     pub(super) weights: Arc<Weights>,
     pub(super) blocks: Vec<Block>,
@@ -44,41 +43,41 @@ pub struct Twin {
 
 impl Twin {
     /// The twin of a model with the scales that its calibration gives.
-    pub fn new(model: &Model, calibration: &Calibration, preset: Preset) -> Result<Self> {
+    pub fn new(model: &Model, calibration: &Calibration, plan: Plan) -> Result<Self> {
         let (config, weights) = (model.config(), model.shared_weights());
         calibration.check(config)?;
         // Every weight is looked at now: one that does not fit is no surprise later.
-        let (q, frac) = table_scale(&preset);
+        let (q, frac) = table_scale(&plan);
         weights.embedding.iter().try_for_each(|&v| q.one("embedding", v.into(), frac).map(drop))?;
-        let outline = match preset.kind {
-            Kind::Fast => {
+        let outline = match plan.numbers.uniform {
+            false => {
                 let classes = weights.head.as_ref().map_or(0, |head| head.bias.len());
-                Some(Outline::new(config, calibration, preset)?.with_classes(classes)?)
+                Some(Outline::new(config, calibration, plan)?.with_classes(classes)?)
             }
-            Kind::Paper => None,
+            true => None,
         };
         let blocks = weights.layers.iter().zip(&calibration.layers).enumerate().map(|(i, (w, stats))| {
             let forms = match &outline {
                 Some(outline) => outline.layer(i)?.into(),
-                None => Forms::paper(i, &preset, config, stats)?,
+                None => Forms::paper(i, &plan, config, stats)?,
             };
-            Block::new(i, &preset, config, forms, w)
+            Block::new(i, &plan, config, forms, w)
         });
         let blocks = blocks.collect::<Result<_>>()?;
         let norm = match &outline {
             Some(outline) => Norm::Fast(outline.last()?),
             None => {
                 let (span, eps) = (calibration.last.mean_square, f64::from(config.norm_eps));
-                Norm::paper(config.layers, preset.frac, config.d_model, span, eps)?
+                Norm::paper(config.layers, plan.numbers.frac, config.d_model, span, eps)?
             }
         };
-        let head = Head::new(&preset, config, norm, &weights)?;
-        Ok(Self { preset, config: config.clone(), outline, weights, blocks, head })
+        let head = Head::new(&plan, config, norm, &weights)?;
+        Ok(Self { plan, config: config.clone(), outline, weights, blocks, head })
     }
 
-    /// The preset.
-    pub fn preset(&self) -> &Preset {
-        &self.preset
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     /// The scales of every layer.
@@ -86,7 +85,7 @@ impl Twin {
         self.blocks.iter().map(|b| &b.scales)
     }
 
-    /// The residual stream after the last block: integers with [`Preset::frac`] bits, `d_model` per token.
+    /// The residual stream after the last block: integers with [`Plan::frac`] bits, `d_model` per token.
     /// Shows the residual stream that enters each block (and leaves the last), Delta, y and the gated y on
     /// the way.
     pub fn forward(&self, ids: &[u32], rounding: &mut Rounding, see: &mut dyn FnMut(Shown<'_>)) -> Result<Vec<i64>> {
@@ -112,7 +111,7 @@ impl Twin {
         }
         let mut run = self.start(rounding);
         run.layer = layer;
-        block.run(&mut run, &self.preset, &self.config, weights, stream, &mut |_, _, _, _| ())
+        block.run(&mut run, &self.plan, &self.config, weights, stream, &mut |_, _, _, _| ())
     }
 
     /// Logits and class from the residual stream that leaves the last block.
@@ -152,11 +151,11 @@ impl Twin {
     }
 
     pub(super) fn start<'a>(&self, rounding: &'a mut Rounding) -> Run<'a> {
-        Run::new(self.preset.bits, self.preset.kind == Kind::Fast, rounding)
+        Run::new(self.plan.numbers.bits, self.plan.projection == Projection::Rlwe, rounding)
     }
 
     fn stream(&self, run: &mut Run<'_>, ids: &[u32], see: &mut dyn FnMut(Shown<'_>)) -> Result<Vec<i64>> {
-        let (width, frac) = (self.config.d_model, self.preset.frac);
+        let (width, frac) = (self.config.d_model, self.plan.numbers.frac);
         let mut stream = self.embed(run, ids)?;
         for (layer, (block, weights)) in self.blocks.iter().zip(&self.weights.layers).enumerate() {
             run.layer = layer;
@@ -164,7 +163,7 @@ impl Twin {
                 see(Shown { site: Site { layer, tensor }, values, cols, frac });
             };
             let show: &mut See<'_> = &mut show;
-            block.run(run, &self.preset, &self.config, weights, &mut stream, show)?;
+            block.run(run, &self.plan, &self.config, weights, &mut stream, show)?;
         }
         run.layer = self.config.layers;
         let site = Site { layer: run.layer, tensor: Tensor::Residual };
@@ -186,14 +185,14 @@ impl Twin {
             }
             stream.extend(self.table(at..at + 1)?);
         }
-        if self.preset.kind == Kind::Fast {
+        if self.plan.numbers.table != self.plan.numbers.frac {
             run.disturb_outputs(&mut stream);
-            run.round(Q::Embedding, &mut stream, width, TABLE, self.preset.frac)?;
+            run.round(Q::Embedding, &mut stream, width, self.plan.numbers.table, self.plan.numbers.frac)?;
         }
         Ok(stream)
     }
 
-    /// Rows of the embedding table, `d_model` values each, at 30 bits (F in the paper preset).
+    /// Rows of the embedding table, `d_model` values each, at 30 bits (F in the paper plan).
     pub fn table(&self, rows: Range<usize>) -> Result<Vec<i64>> {
         let width = self.config.d_model;
         let values = self.weights.embedding.get(rows.start.saturating_mul(width)..rows.end.saturating_mul(width));
@@ -201,13 +200,13 @@ impl Twin {
             let (tensor, expected) = ("rows of the embedding".into(), self.config.vocab);
             return Err(ModelError::WeightSize { tensor, expected, found: rows.end });
         };
-        let (q, frac) = table_scale(&self.preset);
+        let (q, frac) = table_scale(&self.plan);
         q.all("embedding", values.iter().map(|&v| v.into()), frac)
     }
 }
 
 /// How the embedding is rounded.
-fn table_scale(preset: &Preset) -> (Quantizer, u32) {
-    let frac = if preset.kind == Kind::Fast { TABLE } else { preset.frac };
-    (Quantizer { layer: 0, bits: preset.bits }, frac)
+fn table_scale(plan: &Plan) -> (Quantizer, u32) {
+    let frac = plan.numbers.table;
+    (Quantizer { layer: 0, bits: plan.numbers.bits }, frac)
 }

@@ -39,13 +39,13 @@ pub struct HeadSecrets<'a> {
 }
 
 impl Twin {
-    /// What the client may know. The paper preset has none.
+    /// What the client may know. The paper's plan has none.
     pub fn outline(&self) -> Result<&Outline> {
-        let reason = || format!("the preset {} has none; take the fast preset", self.preset().name());
+        let reason = || format!("the plan {} has none; take the fast plan", self.plan().name());
         self.outline.as_ref().ok_or_else(|| ModelError::Outline { reason: reason() })
     }
 
-    /// A layer's secrets; `None` beyond the last layer and in the paper preset.
+    /// A layer's secrets; `None` beyond the last layer and in the paper plan.
     pub fn secrets(&self, layer: usize) -> Option<LayerSecrets<'_>> {
         let block = self.blocks.get(layer)?;
         let (Steps::Fast { rates, thresholds, .. }, Scan::Dual(dual)) = (&block.steps, &block.scan) else {
@@ -62,7 +62,7 @@ impl Twin {
     }
 
     fn part(&self, layer: usize) -> Result<(&Block, &Layer, Quantizer)> {
-        let (count, bits) = (self.blocks.len(), self.preset().bits);
+        let (count, bits) = (self.blocks.len(), self.plan().ring_bits());
         let part = self.blocks.get(layer).zip(self.weights.layers.get(layer));
         let (block, weights) =
             part.ok_or_else(|| ModelError::Outline { reason: format!("there is no layer {layer} among {count}") })?;
@@ -84,7 +84,7 @@ impl Twin {
         block.out_rows(&q, weights)
     }
 
-    /// The classifier's secrets; `None` without a classifier and in the paper preset.
+    /// The classifier's secrets; `None` without a classifier and in the paper plan.
     pub fn head_secrets(&self) -> Option<HeadSecrets<'_>> {
         let head = self.head.as_ref().filter(|_| self.outline.is_some())?;
         Some(HeadSecrets { weights: &head.weights, bias: &head.bias })

@@ -38,7 +38,7 @@ fn document(length: usize, seed: u8) -> Vec<u32> {
 }
 
 /// Calibrated on two other documents of the same length, and on one of 40 tokens.
-fn twin(model: &Model, length: usize, preset: Preset) -> Twin {
+fn twin(model: &Model, length: usize, plan: Plan) -> Twin {
     let documents = [document(length, 101), document(length, 102), document(40, 103)];
-    Twin::new(model, &Calibration::collect(model, &documents).unwrap(), preset).unwrap()
+    Twin::new(model, &Calibration::collect(model, &documents).unwrap(), plan).unwrap()
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use fesc_model::outline::{LayerForms, scale};
-use fesc_model::twin::{Calibration, ExpForm, Preset, Twin};
+use fesc_model::twin::{Calibration, ExpForm, Plan, Twin};
 use fesc_model::{Config, Model, Shape, Weights};
 use fesc_mpc::correlation::Material;
 use fesc_mpc::provider::{Budget, Correlations, Dealer, TwoParty, serve_dealer};
@@ -42,7 +42,7 @@ pub(super) fn with_exp(exp: ExpForm, groups: usize, heads: usize, head_dim: usiz
     let stats = &mut calibration.layers[0];
     (stats.delta, stats.x, stats.bc, stats.score) = (0.25, 1.0, 1.0, (state as f64).min(16.0));
     (stats.chunk_state, stats.state, stats.carried, stats.scanned) = (16.0, 64.0, 128.0, 128.0);
-    let twin = Twin::new(&model, &calibration, Preset::FAST.with_exp(exp)).unwrap();
+    let twin = Twin::new(&model, &calibration, Plan::FAST.with_exp(exp)).unwrap();
     let forms = twin.outline().unwrap().layer(0).unwrap();
     Layer { shape: *config.shape(), twin, forms }
 }

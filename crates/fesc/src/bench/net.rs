@@ -6,8 +6,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow};
 use fesc_net::{Channel, ClientSecurity, Config, Identity, Listener, NetError, Profile, ServerSecurity, connect};
 
-use super::tag;
 use crate::cli::{self, NetArgs, Transport};
+use crate::parties::{self, tag};
 use crate::progress::Progress;
 use crate::report::{Format, Report, Row};
 
@@ -135,7 +135,7 @@ fn ask(mut channel: Channel, plan: Plan) -> Result<Measured> {
     channel.recv(tag::BULK, 0)?;
     let one_way = plan.rate(start.elapsed().as_secs_f64());
     let ready = payloads(plan);
-    super::barrier(&mut channel)?;
+    parties::barrier(&mut channel)?;
     let start = Instant::now();
     for payload in ready {
         channel.exchange(tag::BULK, payload, plan.size)?;
@@ -155,7 +155,7 @@ fn answer(mut channel: Channel, plan: Plan) -> Result<()> {
     }
     channel.send(tag::BULK, Vec::new())?;
     let ready = payloads(plan);
-    super::barrier(&mut channel)?;
+    parties::barrier(&mut channel)?;
     for payload in ready {
         channel.exchange(tag::BULK, payload, plan.size)?;
     }

@@ -8,13 +8,13 @@ use fesc_ot::{CotKind, OtReceiver, OtSender};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::barrier;
 use crate::cli::{OtArgs, OtProtocol};
 use crate::exit::Refusal;
-use crate::parties;
-use crate::parties::child::{os_random, tell};
+use crate::parties::child::tell;
 use crate::parties::wire::{Event, Seat, Work};
+use crate::parties::{self, barrier};
 use crate::progress::Progress;
+use crate::random::os_random;
 use crate::report::{Format, Report, Row};
 use crate::usage;
 

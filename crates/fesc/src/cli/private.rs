@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use fesc_infer::Embedding;
 use fesc_infer::session::Hex32;
-use fesc_infer::session::handshake::RevealChoice;
+use fesc_infer::{Embedding, Reveal};
+use fesc_model::Plan;
 use fesc_net::{Fingerprint, Profile};
 
 use super::{LinkArgs, Provider, profile, seconds};
@@ -70,24 +71,6 @@ pub struct ThirdArgs {
     pub dealer_pin: Option<Fingerprint>,
 }
 
-/// What the client learns, the less first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum RevealArg {
-    /// The class alone.
-    Label,
-    /// Logits floored to 4 fractional bits. Repeated, they are a way to extract the model.
-    Logits,
-}
-
-impl From<RevealArg> for RevealChoice {
-    fn from(arg: RevealArg) -> Self {
-        match arg {
-            RevealArg::Label => Self::Label,
-            RevealArg::Logits => Self::Logits,
-        }
-    }
-}
-
 /// When correlations are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum WhenArg {
@@ -104,8 +87,8 @@ pub struct PrivateArgs {
     #[command(flatten)]
     pub connect: ConnectArgs,
     /// What this side learns; the server may allow the label alone.
-    #[arg(long, value_enum, default_value_t = RevealArg::Label)]
-    pub reveal: RevealArg,
+    #[arg(long, default_value = "label", value_parser = reveal())]
+    pub reveal: Reveal,
     /// Who makes correlations: the two parties, or a third process.
     #[arg(long, value_enum, default_value_t = Provider::TwoParty)]
     pub provider: Provider,
@@ -145,6 +128,9 @@ pub struct ServeArgs {
     /// TLS certificate.
     #[arg(long, value_name = "FILE", requires = "key")]
     pub cert: Option<PathBuf>,
+    /// Which kernel computes each stage: fast. Clients are told, and compute the same.
+    #[arg(long, value_name = "NAME", default_value = "fast", value_parser = plan)]
+    pub plan: Plan,
     /// Where the server keeps its master seed, its identity, which prepared correlations were used, and what
     /// clients have used of their budgets. Whoever reads it can read the model's public part. Leave it out of
     /// backups.
@@ -200,8 +186,8 @@ pub struct ServeArgs {
     #[arg(long, value_enum, default_value_t = EmbeddingArg::Encrypted)]
     pub embedding: EmbeddingArg,
     /// The most that clients may learn: with logits they choose between both.
-    #[arg(long, value_enum, default_value_t = RevealArg::Label)]
-    pub reveal: RevealArg,
+    #[arg(long, default_value = "label", value_parser = reveal())]
+    pub reveal: Reveal,
     /// The dealer.
     #[command(flatten)]
     pub third: ThirdArgs,
@@ -254,8 +240,8 @@ pub struct PrepareArgs {
     #[arg(long, value_name = "L", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub length: u32,
     /// What the client will learn.
-    #[arg(long, value_enum, default_value_t = RevealArg::Label)]
-    pub reveal: RevealArg,
+    #[arg(long, default_value = "label", value_parser = reveal())]
+    pub reveal: Reveal,
     /// Sessions.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub sessions: u32,
@@ -310,9 +296,12 @@ pub struct EstimateArgs {
     /// Tokens of the run.
     #[arg(long, value_name = "L", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub length: u32,
+    /// Which kernel computes each stage: fast.
+    #[arg(long, value_name = "NAME", default_value = "fast", value_parser = plan)]
+    pub plan: Plan,
     /// What the client learns.
-    #[arg(long, value_enum, default_value_t = RevealArg::Label)]
-    pub reveal: RevealArg,
+    #[arg(long, default_value = "label", value_parser = reveal())]
+    pub reveal: Reveal,
     /// Who makes correlations.
     #[arg(long, value_enum, default_value_t = Provider::TwoParty)]
     pub provider: Provider,
@@ -330,9 +319,9 @@ pub struct EstimateArgs {
 /// Options of `bench infer`.
 #[derive(Debug, Clone, Args)]
 pub struct InferArgs {
-    /// The plan; this version has one.
-    #[arg(long, value_enum, default_value_t = PlanArg::Fast)]
-    pub plan: PlanArg,
+    /// Which kernel computes each stage: fast.
+    #[arg(long, value_name = "NAME", default_value = "fast", value_parser = plan)]
+    pub plan: Plan,
     /// A named shape: tiny, small, slim, base, wide, state+, 130m or 370m. Weights are random.
     #[arg(long, value_name = "NAME", default_value = "base")]
     pub shape: String,
@@ -346,8 +335,8 @@ pub struct InferArgs {
     #[arg(long, value_name = "L", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub length: u32,
     /// What the client learns.
-    #[arg(long, value_enum, default_value_t = RevealArg::Label)]
-    pub reveal: RevealArg,
+    #[arg(long, default_value = "label", value_parser = reveal())]
+    pub reveal: Reveal,
     /// Who makes correlations.
     #[arg(long, value_enum, default_value_t = Provider::TwoParty)]
     pub provider: Provider,
@@ -359,11 +348,16 @@ pub struct InferArgs {
     pub link: LinkArgs,
 }
 
-/// A plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PlanArg {
-    /// RLWE linear layers, piecewise forms, the scan in block dual form.
-    Fast,
+/// A plan that two parties can run.
+fn plan(name: &str) -> Result<Plan, String> {
+    fesc_infer::kernels::private_plan(name).map_err(|e| e.to_string())
+}
+
+/// `label`, the class alone; or `logits`, floored to 4 fractional bits, which many documents make a way to extract the model.
+fn reveal() -> impl TypedValueParser<Value = Reveal> {
+    let names = Reveal::ALL.map(Reveal::name);
+    PossibleValuesParser::new(names)
+        .map(|name| if name == Reveal::Logits.name() { Reveal::Logits } else { Reveal::Label })
 }
 
 fn fingerprint(text: &str) -> Result<Fingerprint, String> {

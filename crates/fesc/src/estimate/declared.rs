@@ -4,14 +4,14 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use fesc_infer::Flow;
 use fesc_infer::session::source::two_party;
+use fesc_infer::{Schedule, Stage};
 use fesc_mpc::provider::{Price, TwoParty, dealer_cost};
 use fesc_mpc::{Cost, Request, Role};
 use fesc_net::Channel;
 
 use crate::cli::Provider;
-use crate::parties::child::os_random;
+use crate::random::os_random;
 
 /// What correlations cost.
 pub enum Prices {
@@ -82,8 +82,8 @@ impl Prices {
 }
 
 /// A stage's declared cost, all its calls together.
-pub struct Stage {
-    pub name: &'static str,
+pub struct StageCost {
+    pub name: Stage,
     pub online: Cost,
     /// Of making its correlations, as [`Prices`] has them. A refill of transfers falls on the stage that
     /// meets it.
@@ -94,7 +94,7 @@ pub struct Stage {
 
 pub struct Declared {
     /// In the order of their first use.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageCost>,
     /// Correlations.
     pub requests: u64,
     /// The most memory that the correlations of one stage of one segment take: the larger half.
@@ -102,12 +102,12 @@ pub struct Declared {
 }
 
 impl Declared {
-    pub fn new(flow: &Flow, prices: &Prices) -> Result<Self> {
+    pub fn new(schedule: &Schedule, prices: &Prices) -> Result<Self> {
         let mut declared = Self { stages: Vec::new(), requests: 0, largest: 0 };
         // Layers are alike, so a request is priced once.
         let mut known: Vec<(Request, Price)> = Vec::new();
         let mut taken = [0; 2];
-        for cost in flow.costs()? {
+        for cost in schedule.costs()? {
             let mut halves = 0;
             let mut offline = (0, 0);
             for request in &cost.demand {
@@ -136,9 +136,9 @@ impl Declared {
         Ok(declared)
     }
 
-    fn entry(&mut self, name: &'static str) -> &mut Stage {
+    fn entry(&mut self, name: Stage) -> &mut StageCost {
         let at = self.stages.iter().position(|s| s.name == name).unwrap_or_else(|| {
-            self.stages.push(Stage { name, online: Cost::default(), offline: (0, 0), calls: 0 });
+            self.stages.push(StageCost { name, online: Cost::default(), offline: (0, 0), calls: 0 });
             self.stages.len() - 1
         });
         &mut self.stages[at]

@@ -10,7 +10,7 @@
 //! document only by its stream.
 
 use anyhow::Result;
-use fesc_infer::{ClientSetup, Embedding, Flow};
+use fesc_infer::{ClientSetup, Embedding, Schedule};
 
 use super::declared::{Declared, Prices};
 
@@ -28,8 +28,8 @@ pub struct Memory {
 }
 
 /// The model.
-pub fn model(flow: &Flow, declared: &Declared, prices: &Prices) -> Result<Memory> {
-    let outline = flow.outline();
+pub fn model(schedule: &Schedule, declared: &Declared, prices: &Prices) -> Result<Memory> {
+    let outline = schedule.outline();
     let shape = outline.shape();
     let (vocab, width, layers) = (shape.vocab as u64, shape.d_model as u64, shape.layers as u64);
     let (inner, projected) = (shape.inner() as u64, shape.proj_dim() as u64);
@@ -41,7 +41,7 @@ pub fn model(flow: &Flow, declared: &Declared, prices: &Prices) -> Result<Memory
     let program = PROGRAM + if matches!(prices, Prices::Dealer) { 0 } else { GENERATOR };
     // The stream before and after a layer and the part that is computed; correlations of a stage, and about
     // as much again of opened values and results.
-    let run = program + 3 * 8 * flow.tokens() as u64 * width + 2 * declared.largest;
+    let run = program + 3 * 8 * schedule.tokens() as u64 * width + 2 * declared.largest;
     let floats = 4 * (layers * matrices + vocab * width);
     Ok(Memory { client: run + hints, server: (run + secrets).max(PROGRAM + floats + secrets + hints) })
 }

@@ -16,13 +16,13 @@ mod times;
 
 use anyhow::{Context, Result};
 use fesc_infer::session::bucket::bucket;
-use fesc_infer::{ClientSetup, Embedding, Flow, Reveal};
+use fesc_infer::{ClientSetup, Embedding, Schedule};
 use fesc_model::outline::Outline;
 use serde_json::json;
 
-use crate::bench::infer::{Task, random_outline};
 use crate::classifier::TwinFiles;
-use crate::cli::{self, EstimateArgs, RevealArg};
+use crate::cli::{self, EstimateArgs};
+use crate::measured::{Task, random_outline};
 use crate::progress::Progress;
 use crate::report::{Format, Report, Row};
 use declared::{Declared, Prices};
@@ -33,10 +33,9 @@ pub fn run(args: &EstimateArgs, format: Format) -> Result<()> {
     let progress = Progress::start("reading declarations");
     let tokens = bucket(args.length as usize).context("no run is so long")?;
     let Subject { name, outline, tokenizer } = Subject::find(args, tokens)?;
-    let reveal = if args.reveal == RevealArg::Logits { Reveal::Logits } else { Reveal::Label };
-    let flow = Flow::new(&outline, tokens, reveal)?;
+    let schedule = Schedule::new(&outline, tokens, args.reveal)?;
     let prices = Prices::new(args.provider)?;
-    let declared = Declared::new(&flow, &prices)?;
+    let declared = Declared::new(&schedule, &prices)?;
     let public = public_bytes(&outline, tokenizer)?;
     let times = if args.no_time {
         None
@@ -44,7 +43,7 @@ pub fn run(args: &EstimateArgs, format: Format) -> Result<()> {
         Some(Times::measure(&outline, args, &declared, &prices, public, tokens, &progress)?)
     };
     drop(progress);
-    let memory = memory::model(&flow, &declared, &prices)?;
+    let memory = memory::model(&schedule, &declared, &prices)?;
     let mut report = Report::new(format);
     let seconds = |f: fn(&Times) -> f64| times.as_ref().map(f);
     report.add(
@@ -53,6 +52,7 @@ pub fn run(args: &EstimateArgs, format: Format) -> Result<()> {
             .with("layers", outline.shape().layers)
             .with("length", args.length)
             .with("bucket", tokens)
+            .with("plan", outline.plan().name())
             .with("provider", cli::name(args.provider))
             .with("net", args.net.to_string())
             .with("online_s", seconds(|t| t.online_s))
@@ -75,7 +75,7 @@ pub fn run(args: &EstimateArgs, format: Format) -> Result<()> {
             let time = times.as_ref().and_then(|t| t.of(stage.name));
             report.add(
                 Row::new()
-                    .with("stage", stage.name)
+                    .with("stage", stage.name.name())
                     .with("calls", stage.calls)
                     .with("online_s", time.map(|t| t.online_s))
                     .with("online_bytes", stage.online.total_bytes())
@@ -89,7 +89,7 @@ pub fn run(args: &EstimateArgs, format: Format) -> Result<()> {
 }
 
 /// A stage as JSON, by the names that `bench infer` has for it.
-fn stage(stage: &declared::Stage, times: Option<&Times>) -> serde_json::Value {
+fn stage(stage: &declared::StageCost, times: Option<&Times>) -> serde_json::Value {
     let time = times.and_then(|t| t.of(stage.name));
     json!({
         "stage": stage.name,
@@ -118,7 +118,8 @@ impl Subject {
             let TwinFiles { name, twin, tokenizer_json, .. } = TwinFiles::load(directory)?;
             return Ok(Self { name, outline: twin.outline()?.clone(), tokenizer: Some(tokenizer_json) });
         };
-        let task = Task::new(shape, args.layers.map(|l| l as usize), tokens, args.provider)?;
+        let mut task = Task::new(shape, args.layers.map(|l| l as usize), tokens, args.provider)?;
+        task.plan = args.plan.name().into();
         Ok(Self { name: shape.clone(), outline: random_outline(&task)?, tokenizer: None })
     }
 }

@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use fesc_infer::{Flow, Reveal};
+use fesc_infer::{Reveal, Schedule, Stage};
 use fesc_model::outline::Outline;
 use fesc_model::outline::scale::SEGMENT;
 use fesc_model::{Config, Shape};
@@ -24,8 +24,8 @@ use fesc_net::Profile;
 
 use super::declared::{Declared, Prices};
 use super::public_bytes;
-use crate::bench::infer::{StageTime, Task, measure, random_outline};
 use crate::cli::{EstimateArgs, LinkArgs, Provider};
+use crate::measured::{StageTime, Task, measure, random_outline};
 use crate::progress::Progress;
 
 /// Rows of the table in the sample; the table's size changes the set-up only.
@@ -60,11 +60,12 @@ impl Times {
         let tokens = tokens.min(SEGMENT);
         progress.say(format!("measuring one layer on {tokens} tokens"));
         let mut task = Task::new("tiny", Some(1), tokens, args.provider)?;
+        task.plan = outline.plan().name().into();
         task.shape = Config::new(Shape { layers: 1, vocab: VOCAB, ..*outline.shape() })?.to_json("float32")?;
         let link = LinkArgs { net: Profile::NONE, tls: false, threads: args.threads, timeout: TIMEOUT };
         let ran = measure(&link, &task, progress)?;
         let small = random_outline(&task)?;
-        let sample = Declared::new(&Flow::new(&small, tokens, Reveal::Label)?, prices)?;
+        let sample = Declared::new(&Schedule::new(&small, tokens, Reveal::Label)?, prices)?;
 
         let factor = |stage: &str| factor(declared, &sample, stage);
         let scaled =
@@ -93,14 +94,14 @@ impl Times {
     }
 
     /// A stage's.
-    pub fn of(&self, stage: &str) -> Option<&StageTime> {
-        self.stages.iter().find(|s| s.stage == stage)
+    pub fn of(&self, stage: Stage) -> Option<&StageTime> {
+        self.stages.iter().find(|s| s.stage == stage.name())
     }
 }
 
 /// How many times the run has what the sample has of a stage.
 fn factor(run: &Declared, sample: &Declared, stage: &str) -> f64 {
-    let of = |d: &Declared| d.stages.iter().find(|s| s.name == stage).map_or(0, |s| s.online.total_bytes());
+    let of = |d: &Declared| d.stages.iter().find(|s| s.name.name() == stage).map_or(0, |s| s.online.total_bytes());
     match of(sample) {
         0 => 1.0,
         bytes => of(run) as f64 / bytes as f64,
@@ -120,7 +121,7 @@ fn network(net: Profile, bytes: u64, rounds: u64) -> f64 {
 mod tests {
     use fesc_mpc::Cost;
 
-    use super::super::declared::Stage;
+    use super::super::declared::StageCost;
     use super::*;
 
     #[test]
@@ -135,7 +136,7 @@ mod tests {
         let of = |bytes| {
             let online = Cost { p0_to_p1_bytes: bytes, p1_to_p0_bytes: bytes, rounds: 1 };
             Declared {
-                stages: vec![Stage { name: "scan", online, offline: (0, 0), calls: 1 }],
+                stages: vec![StageCost { name: Stage::Scan, online, offline: (0, 0), calls: 1 }],
                 requests: 1,
                 largest: 0,
             }

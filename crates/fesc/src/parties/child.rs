@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use fesc_mpc::provider::{Budget, serve_dealer};
 use fesc_net::{Channel, ClientSecurity, Identity, Listener, ServerSecurity, connect};
-use fesc_ring::Prg;
 use serde_json::Value;
 
 use super::wire::{Address, Event, Job, Seat, Work};
-use crate::{bench, exit};
+use crate::random::os_random;
+use crate::{bench, exit, measured};
 
 /// No job is longer.
 const MAX_JOB_BYTES: u64 = 1 << 16;
@@ -70,7 +70,7 @@ fn work(job: &Job) -> Result<Value> {
     match &job.work {
         Work::Ot(task) => bench::ot::party(job.seat, channel, task),
         Work::Mpc(task) => bench::mpc::party::run(job.seat, channel, dealer, task),
-        Work::Infer(task) => bench::infer::party::run(job.seat, channel, dealer, task),
+        Work::Infer(task) => measured::party::run(job.seat, channel, dealer, task),
     }
 }
 
@@ -106,9 +106,4 @@ fn listen(job: &Job, count: usize) -> Result<Vec<Listener>> {
 /// Takes one connection.
 fn admit(job: &Job, door: &Listener) -> Result<Channel> {
     Ok(door.accept()?.establish(&job.session)?)
-}
-
-/// A generator seeded by the operating system.
-pub fn os_random() -> Result<Prg, exit::Refusal> {
-    Prg::from_os().map_err(|e| exit::Refusal::Randomness(e.to_string()))
 }

@@ -5,6 +5,7 @@
 //! machines.
 
 pub mod child;
+pub mod tag;
 pub mod wire;
 
 use std::io::{BufRead, BufReader, Write};
@@ -19,6 +20,7 @@ use serde_json::Value;
 use crate::cli::LinkArgs;
 use crate::exit::{PEER, Refusal};
 use crate::progress::Progress;
+use crate::random::os_random;
 use wire::{Address, Event, Job, Seat, Work};
 
 /// How long the others may take to say why they failed, after the first one did.
@@ -49,7 +51,7 @@ type Heard = (usize, Option<Event>);
 /// Runs `work` between two processes (three with a dealer) and returns what P0 and P1 measured.
 pub fn run<R: DeserializeOwned>(link: &LinkArgs, dealer: bool, work: Work, progress: &Progress) -> Result<[R; 2]> {
     let mut session = [0; 32];
-    child::os_random()?.fill_bytes(&mut session);
+    os_random()?.fill_bytes(&mut session);
     let job = |seat, peer, dealer| Job {
         seat,
         session,
@@ -195,4 +197,10 @@ impl Crew<'_> {
             None => anyhow::anyhow!("a party failed and did not say why"),
         }
     }
+}
+
+/// Waits until both parties are here. Counted in a phase of its own.
+pub fn barrier(channel: &mut fesc_net::Channel) -> Result<(), fesc_net::NetError> {
+    channel.phase("barrier");
+    channel.exchange(tag::BARRIER, Vec::new(), 0).map(drop)
 }

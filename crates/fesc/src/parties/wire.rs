@@ -38,7 +38,7 @@ pub enum Work {
     /// A protocol on shares.
     Mpc(crate::bench::mpc::Task),
     /// A whole inference.
-    Infer(crate::bench::infer::Task),
+    Infer(crate::measured::Task),
 }
 
 /// The task of one process.

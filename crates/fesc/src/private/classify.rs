@@ -3,10 +3,9 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use fesc_infer::Answer;
-use fesc_infer::session::Lines;
-use fesc_infer::session::bucket::MAX_BUCKET;
-use fesc_infer::session::client::{Choice, Finished};
+use fesc_infer::session::client::{Finished, Place, RunOptions};
+use fesc_infer::session::{Dial, Lines, Provider};
+use fesc_infer::{Answer, MAX_TOKENS};
 use fesc_model::Tokenizer;
 use fesc_model::outline::scale::REVEAL;
 use serde_json::{Value, json};
@@ -14,7 +13,7 @@ use zeroize::Zeroizing;
 
 use super::{line, trust, verify};
 use crate::classifier::softmax;
-use crate::cli::{self, ClassifyArgs, Provider, WhenArg};
+use crate::cli::{self, ClassifyArgs, WhenArg};
 use crate::exit::Refusal;
 use crate::interrupt;
 use crate::report::{Format, Report, Row};
@@ -25,7 +24,13 @@ pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: F
     let private = &args.private;
     let lines = Lines::default();
     let dial = line::server(&private.connect, &lines)?;
-    let choice = choice(args, &lines)?;
+    let provider = provider(args, &lines)?;
+    let options = RunOptions {
+        reveal: private.reveal,
+        provider,
+        ready_bytes: (private.ready as usize) << 20,
+        verify: private.verify,
+    };
     let text = Zeroizing::new(text()?);
     let check = private.verify.then(|| verify::Check::load(&args.model)).transpose()?;
     interrupt::on_first(move || lines.cut())?;
@@ -39,8 +44,8 @@ pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: F
     let tokenizer = known.tokenizer.as_deref().context("this model reads no text: the server gave no tokenizer")?;
     let tokenizer = Tokenizer::from_json(tokenizer)?;
     tokenizer.check(known.outline.shape().vocab)?;
-    let encoded = tokenizer.encode(&text, args.length.map_or(MAX_BUCKET, |l| l as usize))?;
-    let finished = visit.classify(&encoded.ids, private.reveal.into(), &choice, private.verify, &mut shown)?;
+    let encoded = tokenizer.encode(&text, args.length.map_or(MAX_TOKENS, |l| l as usize))?;
+    let finished = visit.classify(&encoded.ids, &options, &mut shown)?;
     drop(shown);
     let seconds = start.elapsed().as_secs_f64();
     let mut report = Report::new(format);
@@ -48,8 +53,8 @@ pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: F
     report.add(
         row.detail("cut", encoded.truncated())
             .detail("document_tokens", encoded.total)
-            .detail("reveal", cli::name(private.reveal))
-            .detail("provider", provider(&choice)),
+            .detail("reveal", private.reveal.name())
+            .detail("provider", who(&options.provider)),
     )?;
     if let Some(check) = check {
         check.compare(&finished, &encoded.ids, &mut report)?;
@@ -57,30 +62,26 @@ pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: F
     report.finish()
 }
 
-fn provider(choice: &Choice) -> &'static str {
-    match choice {
-        Choice::Inline => "two-party, inline",
-        Choice::Ahead(_) => "two-party, ahead",
-        Choice::Dealer(..) => "dealer",
-        Choice::Prepared(_) => "two-party, prepared",
+fn who(provider: &Provider<Dial, Place>) -> &'static str {
+    match provider {
+        Provider::Inline => "two-party, inline",
+        Provider::Ahead => "two-party, ahead",
+        Provider::Dealer(_) => "dealer",
+        Provider::Prepared(_) => "two-party, prepared",
     }
 }
 
-fn choice(args: &ClassifyArgs, lines: &Lines) -> Result<Choice> {
+fn provider(args: &ClassifyArgs, lines: &Lines) -> Result<Provider<Dial, Place>> {
+    use cli::Provider as Who;
     let private = &args.private;
-    let bytes = (private.ready as usize) << 20;
     let third = line::third(&private.third, &private.connect.line, private.connect.insecure_plaintext, Some(lines))?;
     match (&private.prepared, private.provider, third, private.when) {
-        (Some(directory), Provider::TwoParty, None, _) => {
-            Ok(Choice::Prepared(line::place(directory, &private.connect)?))
-        }
-        (None, Provider::Dealer, Some(dial), _) => Ok(Choice::Dealer(Box::new(dial), bytes)),
-        (None, Provider::TwoParty, None, WhenArg::Ahead) => Ok(Choice::Ahead(bytes)),
-        (None, Provider::TwoParty, None, WhenArg::Inline) => Ok(Choice::Inline),
-        (None, Provider::Dealer, None, _) => {
-            Err(Refusal::Usage("--provider dealer needs --dealer ADDRESS".into()).into())
-        }
-        (None, Provider::TwoParty, Some(_), _) => {
+        (Some(directory), Who::TwoParty, None, _) => Ok(Provider::Prepared(line::place(directory, &private.connect)?)),
+        (None, Who::Dealer, Some(dial), _) => Ok(Provider::Dealer(dial)),
+        (None, Who::TwoParty, None, WhenArg::Ahead) => Ok(Provider::Ahead),
+        (None, Who::TwoParty, None, WhenArg::Inline) => Ok(Provider::Inline),
+        (None, Who::Dealer, None, _) => Err(Refusal::Usage("--provider dealer needs --dealer ADDRESS".into()).into()),
+        (None, Who::TwoParty, Some(_), _) => {
             Err(Refusal::Usage("--dealer is for --provider dealer: give both, or neither".into()).into())
         }
         (Some(_), ..) => {

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use fesc_infer::session::cache::Cache;
-use fesc_infer::session::client::{Dial, Place, Visit};
-use fesc_infer::session::{Doing, Fresh, Lines, Progress as Told, RefusalKind, SessionError};
+use fesc_infer::session::client::{Place, Visit};
+use fesc_infer::session::{Dial, Fresh, Lines, RefusalKind, SessionError};
+use fesc_infer::{Doing, Watch};
 use fesc_net::{ClientSecurity, Config, Fingerprint, Identity};
 
 use super::SETUP_LIMIT;
@@ -124,20 +125,20 @@ impl Shown {
     }
 }
 
-impl Told for Shown {
-    fn doing(&mut self, doing: Doing<'_>) {
+impl Watch for Shown {
+    fn doing(&mut self, doing: Doing) {
         // The words of the server's log: whoever has both logs can lay them side by side.
-        let sentence = sentence(&doing);
+        let sentence = sentence(doing);
         tracing::debug!("{sentence}");
         self.0.say(sentence);
     }
 }
 
 /// What a session does, in words.
-pub fn sentence(doing: &Doing<'_>) -> String {
+pub fn sentence(doing: Doing) -> String {
     match doing {
         Doing::Handshake => "agreeing on the terms".into(),
-        Doing::Setup(bytes) => format!("the model's public part, {:.1} MB", *bytes as f64 / 1e6),
+        Doing::Setup(bytes) => format!("the model's public part, {:.1} MB", bytes as f64 / 1e6),
         Doing::Correlations => "setting up correlations".into(),
         Doing::Stage(name, Some(layer), segment) => format!("layer {layer}, segment {segment}: {name}"),
         Doing::Stage(name, None, segment) => format!("segment {segment}: {name}"),

@@ -15,7 +15,6 @@ pub use classify::{explain, run as classify};
 pub use dealer::run as dealer;
 pub use prepare::run as prepare;
 pub use serve::run as serve;
-pub use verify::Apart;
 
 /// No public part of a model is larger.
 const SETUP_LIMIT: u64 = 16 << 30;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use fesc_infer::session::Lines;
 
 use super::line;
-use crate::cli::{self, PrepareArgs};
+use crate::cli::PrepareArgs;
 use crate::interrupt;
 use crate::report::{Format, Report, Row};
 
@@ -17,7 +17,7 @@ pub fn run(args: &PrepareArgs, format: Format) -> Result<()> {
     let mut shown = line::Shown::new();
     let visit = line::visit(&dial, &args.connect, &mut shown)?;
     let (id, bucket) = (visit.known().id, visit.bucket(args.length as usize)?);
-    let (made, cost) = visit.prepare(bucket, args.reveal.into(), args.sessions, &place, &mut shown)?;
+    let (made, cost) = visit.prepare(bucket, args.reveal, args.sessions, &place, &mut shown)?;
     drop(shown);
     let mut report = Report::new(format);
     report.add(
@@ -28,7 +28,7 @@ pub fn run(args: &PrepareArgs, format: Format) -> Result<()> {
             .with("offline_bytes", cost.offline.bytes())
             .with("setup_bytes", cost.setup.bytes())
             .with("prepared", args.prepared.display().to_string())
-            .detail("reveal", cli::name(args.reveal))
+            .detail("reveal", args.reveal.name())
             .detail("model_id", id.to_string()),
     )?;
     report.finish()

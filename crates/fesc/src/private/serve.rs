@@ -10,7 +10,7 @@ use fesc_infer::session::server::access::AccessOptions;
 use fesc_infer::session::server::{Audience, Event, Limits, Options, Server, descriptors};
 use fesc_infer::session::source::shelf::Amount;
 use fesc_infer::session::{Fresh, SessionError};
-use fesc_infer::{SCHEME, ServerSetup};
+use fesc_infer::{Reveal, SCHEME, ServerSetup};
 use fesc_net::{Config, Identity, Listener, ServerSecurity};
 use fesc_ring::memory::give_back;
 
@@ -18,11 +18,11 @@ use super::queues::Queues;
 use super::state::Master;
 use super::{line, state, trust};
 use crate::classifier::TwinFiles;
-use crate::cli::{RevealArg, ServeArgs};
+use crate::cli::ServeArgs;
 use crate::exit;
 use crate::interrupt;
-use crate::parties::child::os_random;
 use crate::progress::Progress;
+use crate::random::os_random;
 use crate::report::{Format, Report, Row};
 use crate::usage::{available_memory, open_file_limit};
 
@@ -88,11 +88,7 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
             grace: args.grace,
         },
         // Logits tell the label too.
-        reveals: [RevealArg::Label, RevealArg::Logits]
-            .iter()
-            .filter(|r| **r <= args.reveal)
-            .map(|&r| r.into())
-            .collect(),
+        reveals: Reveal::ALL.into_iter().filter(|r| *r <= args.reveal).collect(),
         access: AccessOptions {
             clients: args.clients.clone(),
             state: args.state.clone(),
@@ -123,6 +119,7 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
             .with("fingerprint", pin)
             .with("model_id", server.model().to_string())
             .detail("model", name)
+            .detail("plan", args.plan.name())
             .detail("max_tokens", args.max_tokens)
             .detail("max_sessions", args.max_sessions)
             .detail("queue_bytes", queues.total)
@@ -189,7 +186,7 @@ impl Audience for Log {
             Event::Granted(tokens, reveal, provider) => {
                 tracing::info!(session = number, tokens, ?reveal, provider = provider.name(), "granted");
             }
-            Event::Doing(doing) => tracing::debug!(session = number, "{}", line::sentence(&doing)),
+            Event::Doing(doing) => tracing::debug!(session = number, "{}", line::sentence(doing)),
             Event::Done(report) => {
                 self.0.served.fetch_add(1, Ordering::Relaxed);
                 tracing::info!(session = number, seconds = report.total_s, bytes = report.bytes(), "done");

@@ -20,25 +20,6 @@ pub struct Check {
     twin: Twin,
 }
 
-/// How far two tensors are apart.
-pub struct Apart {
-    /// The largest difference, in units of the last place.
-    pub max_ulps: u64,
-    /// Euclidean distance by Euclidean length.
-    pub relative: f64,
-}
-
-impl Apart {
-    /// Of a tensor from what it should be.
-    pub fn between(got: &[i64], expected: &[i64]) -> Self {
-        let pairs = || got.iter().zip(expected).map(|(a, b)| (a.wrapping_sub(*b), *b));
-        let max_ulps = pairs().map(|(d, _)| d.unsigned_abs()).max().unwrap_or(0);
-        let sum = |f: fn((i64, i64)) -> f64| pairs().map(f).sum::<f64>();
-        let (off, length) = (sum(|(d, _)| (d as f64).powi(2)), sum(|(_, b)| (b as f64).powi(2)));
-        Self { max_ulps, relative: if length > 0.0 { (off / length).sqrt() } else { off.sqrt() } }
-    }
-}
-
 impl Check {
     /// The model that the command line names, or the shipped one.
     pub fn load(args: &ModelArgs) -> Result<Self> {
@@ -59,13 +40,9 @@ impl Check {
     /// Prints how far each layer's result is from the twin's, and whether the classes agree.
     pub fn compare(&self, finished: &Finished, ids: &[u32], report: &mut Report) -> Result<()> {
         let streams = finished.streams.as_ref().context("the server gave no shares")?;
-        for pair in streams.windows(2) {
-            let [(layer, enters), (_, leaves)] = pair else { continue };
-            let mut expected = enters.clone();
-            self.twin.layer(*layer, &mut expected, &mut Rounding::nearest())?;
-            let apart = Apart::between(leaves, &expected);
+        for (layer, apart) in self.twin.compare_layers(streams)? {
             report.add(
-                Row::new().with("layer", *layer).with("max_ulps", apart.max_ulps).with("rel_error", apart.relative),
+                Row::new().with("layer", layer).with("max_ulps", apart.max_ulps).with("rel_error", apart.relative),
             )?;
         }
         let expected = self.twin.classify(ids, &mut Rounding::nearest())?.class;

@@ -11,23 +11,24 @@ use fesc_ring::Prg;
 use super::access::Asked;
 use super::seats::Seats;
 use super::{Event, Server};
-use crate::session::client::Making;
-use crate::session::core;
+use crate::run::run_server;
+use crate::schedule::{Reveal, Schedule};
 use crate::session::dealer;
 use crate::session::download::Upload;
 use crate::session::error::{RefusalKind, Result, SessionError};
 use crate::session::fresh::Fresh;
-use crate::session::handshake::{
-    Accept, Batch, Granted, Greeting, Offer, Provider, Purpose, Refusal, Reply, RevealChoice, Step, VERSION,
-};
+use crate::session::handshake::{Accept, Batch, Granted, Greeting, Offer, Purpose, Refusal, Reply, Step, VERSION};
 use crate::session::hex::Hex32;
 use crate::session::message::{Talk, parse};
+use crate::session::prepare::Preparation;
+use crate::session::provider::Provider;
 use crate::session::public::unsent;
 use crate::session::record::Recorder;
-use crate::session::report::{Doing, Progress, Report, Times};
+use crate::session::report::{Report, Times};
 use crate::session::source::shelf::{Amount, Claimed, Note, bytes_of};
 use crate::session::source::{self, Source, Timed};
 use crate::session::{hello, nonce, phase};
+use crate::watch::{Doing, Watch};
 
 /// How long a session waits for its second connection.
 const JOINING: Duration = Duration::from_secs(30);
@@ -93,8 +94,8 @@ fn refuse<T: serde::Serialize>(
 /// Tells the audience.
 struct Teller<'a>(&'a Server, u64);
 
-impl Progress for Teller<'_> {
-    fn doing(&mut self, doing: Doing<'_>) {
+impl Watch for Teller<'_> {
+    fn doing(&mut self, doing: Doing) {
         self.0.audience.event(self.1, Event::Doing(doing));
     }
 }
@@ -186,12 +187,17 @@ impl Visit<'_> {
         Ok(transcript)
     }
 
-    fn note(&self, bucket: usize, reveal: RevealChoice) -> Note {
-        Note { model: self.server.hosted.id, bucket, reveal, peer: self.shown.map(|f| f.to_string()) }
+    fn note(&self, bucket: usize, reveal: Reveal) -> Note {
+        let plan = self.offer.terms.plan.clone();
+        Note { model: self.server.hosted.id, plan, bucket, reveal, peer: self.shown.map(|f| f.to_string()) }
+    }
+
+    fn schedule(&self, bucket: usize, reveal: Reveal) -> Result<Schedule> {
+        Ok(Schedule::new(&self.server.hosted.outline, bucket, reveal)?.with_embedding(self.offer.terms.embedding))
     }
 
     /// Counts the session, if the client may have it. It is on the disk before the client hears of it.
-    fn charge(&self, kind: &str, bucket: usize, reveal: RevealChoice, prg: &mut Prg) -> Result<Result<(), Refusal>> {
+    fn charge(&self, kind: &str, bucket: usize, reveal: Reveal, prg: &mut Prg) -> Result<Result<(), Refusal>> {
         let asked = Asked { kind: kind.into(), bucket, plan: self.offer.terms.plan.clone(), reveal };
         // Asked again: a download may have taken an hour since the greeting.
         Ok(match self.server.access.admit(self.shown)? {
@@ -234,21 +240,20 @@ impl Visit<'_> {
         let awaited = token.filter(|_| checked.is_ok()).map(|t| server.seats.expect(t, self.shown));
         let transcript = self.answer(checked, token)?;
         server.audience.event(number, Event::Granted(accept.bucket, accept.reveal, accept.provider));
-        let table = server.terms.embedding;
-        let flow = Arc::new(core::flow(&server.hosted.outline, accept.bucket, accept.reveal.into(), table)?);
+        let schedule = Arc::new(self.schedule(accept.bucket, accept.reveal)?);
         self.teller().doing(Doing::Correlations);
         let limit = server.options.limits.queue_bytes;
         let mut source: Source = match (accept.provider, awaited, claim) {
             (Provider::Ahead, Some(awaited), _) => {
                 let second = awaited.wait(JOINING).ok_or(SessionError::NoSecondConnection(JOINING))?;
                 server.seats.line(number, second.hangup()?);
-                source::ahead(Role::P1, second, Arc::clone(&flow), limit, self.fresh.generator()?)?
+                source::ahead(Role::P1, second, Arc::clone(&schedule), limit, self.fresh.generator()?)?
             }
-            (Provider::Dealer, ..) => {
+            (Provider::Dealer(()), ..) => {
                 let dial = server.options.dealer.as_ref().ok_or_else(|| nobody("dealer"))?;
                 let third = dealer::reach(dial, Role::P1, &transcript)?;
                 server.seats.line(number, third.hangup()?);
-                source::dealer(Role::P1, third, Arc::clone(&flow), limit)?
+                source::dealer(Role::P1, third, Arc::clone(&schedule), limit)?
             }
             (Provider::Prepared(_), _, claim) => {
                 let (shelf, claim) = server.shelf.as_ref().zip(claim).ok_or_else(|| nobody("store"))?;
@@ -264,8 +269,8 @@ impl Visit<'_> {
         let mut party = Party::new(Role::P1, self.channel, Box::new(timed));
         party.channel().begin(phase::ONLINE);
         let mut record = Recorder::new(&mut teller, accept.verify && server.options.insecure_verify);
-        let ended = core::server(&mut party, &flow, &server.hosted.setup, &mut record);
-        source.explain(ended)?;
+        let ended = run_server(&mut party, &schedule, &server.hosted.setup, &mut record);
+        source.explain(ended.map_err(SessionError::from))?;
         let times = Times { setup, run: run.elapsed().as_secs_f64(), waited: clock.seconds(), ..Times::default() };
         record.give_away(party.channel())?;
         let generated = source.finish()?;
@@ -281,10 +286,9 @@ impl Visit<'_> {
                 Refusal { kind: RefusalKind::NotOffered, message: "this server keeps no correlations".into() };
             return Err(self.answer(checked.and(Err(nothing)), None).err().unwrap_or_else(|| nobody("store")));
         };
-        let table = server.terms.embedding;
-        let flow = core::flow(&server.hosted.outline, batch.bucket, batch.reveal.into(), table)?;
+        let schedule = self.schedule(batch.bucket, batch.reveal)?;
         server.expire(shelf)?;
-        let (each, limit) = (bytes_of(&flow, Role::P1)?, server.options.limits.prepared);
+        let (each, limit) = (bytes_of(&schedule, Role::P1)?, server.options.limits.prepared);
         let room = match shelf.promise(batch.count as usize, each, limit)? {
             Ok(room) => room,
             Err(Amount { stores, bytes }) => {
@@ -304,7 +308,15 @@ impl Visit<'_> {
         self.answer(charged, None)?;
         let note = self.note(batch.bucket, batch.reveal);
         let nonces = [self.theirs, self.offer.nonce];
-        let making = Making { role: Role::P1, flow: &flow, batch, nonces, note: &note, room: Some(room), setup: None };
+        let making = Preparation {
+            role: Role::P1,
+            schedule: &schedule,
+            batch,
+            nonces,
+            note: &note,
+            room: Some(room),
+            setup: None,
+        };
         let (_, seconds) = making.run(&mut self.channel, shelf, prg, &mut Teller(server, number))?;
         let total = self.start.elapsed().as_secs_f64();
         let times = Times { setup: total - seconds, run: seconds, waited: seconds, total, ..Times::default() };

@@ -27,16 +27,19 @@ use std::time::{Duration, Instant};
 use fesc_mpc::Role;
 use fesc_net::{Listener, Pending};
 use fesc_ring::memory::give_back;
-use fesc_rlwe::Params;
 
-use super::client::Dial;
+use super::dial::Dial;
 use super::error::{Result, SessionError};
 use super::fresh::Fresh;
-use super::handshake::{Offer, PLAN, Provider, RevealChoice, Rlwe, Terms, VERSION};
+use super::handshake::{Offer, Terms, VERSION};
 use super::hex::Hex32;
+use super::provider::Provider;
 use super::public::Hosted;
-use super::report::{Doing, Report};
+use super::report::Report;
 use super::source::shelf::{Amount, Shelf, Spent};
+use crate::kernels;
+use crate::schedule::Reveal;
+use crate::watch::Doing;
 use access::{Access, AccessOptions};
 pub use seats::descriptors;
 use seats::{Cut, Seats};
@@ -75,7 +78,7 @@ pub struct Options {
     /// Limits.
     pub limits: Limits,
     /// What clients may learn.
-    pub reveals: Vec<RevealChoice>,
+    pub reveals: Vec<Reveal>,
     /// Who may ask, and where the server keeps what it must not forget.
     pub access: AccessOptions,
     /// Where prepared correlations are kept, if they are.
@@ -92,9 +95,9 @@ pub struct Options {
 #[derive(Debug)]
 pub enum Event<'a> {
     /// It was granted: tokens, what the client learns, where correlations come from.
-    Granted(usize, RevealChoice, Provider),
+    Granted(usize, Reveal, Provider),
     /// It does this now.
-    Doing(Doing<'a>),
+    Doing(Doing),
     /// It is over; what it cost.
     Done(Report),
     /// It failed.
@@ -123,12 +126,12 @@ impl Server {
     /// A server of one model. Stores that an earlier process left half-made or used are deleted, and those
     /// that are too old.
     pub fn new(hosted: Hosted, options: Options, audience: Box<dyn Audience>) -> Result<Self> {
-        let params = Params::linear().map_err(SessionError::Weak)?;
+        let plan = hosted.outline.plan();
         let terms = Terms {
             model: hosted.id,
-            plan: PLAN.into(),
+            plan: plan.name().into(),
             outline: hosted.outline_digest,
-            rlwe: Rlwe { degree: params.degree(), log_q: params.ring().bits() },
+            kernels: Hex32(kernels::digest(plan)?),
             embedding: hosted.setup.embedding(),
         };
         let access = Access::open(&options.access)?;

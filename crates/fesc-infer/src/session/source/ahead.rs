@@ -18,7 +18,7 @@ use fesc_mpc::provider::Correlations;
 use fesc_mpc::{MpcError, Request, Role};
 use fesc_net::{Channel, Hangup, Stats};
 
-use crate::session::core::Flow;
+use crate::schedule::Schedule;
 use crate::session::error::{Result, SessionError};
 
 struct Made<T> {
@@ -171,11 +171,11 @@ pub trait Generator: Send {
 /// The end that takes correlations, and the thread that makes them.
 pub type Started<T> = (Ahead<T>, Maker<T>);
 
-/// Starts a thread that first sets a generator up with `set_up` and then makes the demand of `flow`, holding
+/// Starts a thread that first sets a generator up with `set_up` and then makes the demand of `schedule`, holding
 /// at most `limit` bytes.
 pub fn start<G: Generator + 'static>(
     role: Role,
-    flow: Arc<Flow>,
+    schedule: Arc<Schedule>,
     limit: usize,
     hangup: Hangup,
     set_up: impl FnOnce() -> Result<G> + Send + 'static,
@@ -183,7 +183,7 @@ pub fn start<G: Generator + 'static>(
 where
     G::Half: 'static,
 {
-    spawn(limit, hangup, move |queue| make(role, flow.demand(), queue, set_up))
+    spawn(limit, hangup, move |queue| make(role, schedule.demand(), queue, set_up))
 }
 
 fn spawn<T: Send + 'static>(

@@ -21,9 +21,9 @@ use fesc_ot::CotKind;
 use fesc_ring::Prg;
 use fesc_rlwe::products::Rlwe;
 
-use super::core::Flow;
 use super::error::Result;
 use super::phase;
+use crate::schedule::Schedule;
 use ahead::{Generated, Generator, Maker};
 use shelf::{Ashes, Burnt};
 pub use timed::{Clock, Timed};
@@ -70,7 +70,7 @@ pub fn inline(role: Role, channel: &mut Channel, prg: &mut Prg) -> Result<Source
 }
 
 /// On a second channel, by a thread, which has a generator of its own.
-pub fn ahead(role: Role, channel: Channel, flow: Arc<Flow>, limit: usize, mut prg: Prg) -> Result<Source> {
+pub fn ahead(role: Role, channel: Channel, schedule: Arc<Schedule>, limit: usize, mut prg: Prg) -> Result<Source> {
     let hangup = channel.hangup()?;
     let set_up = move || {
         let mut channel = channel;
@@ -78,18 +78,18 @@ pub fn ahead(role: Role, channel: Channel, flow: Arc<Flow>, limit: usize, mut pr
         let maker = two_party(role, &mut channel, &mut prg)?;
         Ok(Pair { maker, channel })
     };
-    let (correlations, maker) = ahead::start(role, flow, limit, hangup, set_up)?;
+    let (correlations, maker) = ahead::start(role, schedule, limit, hangup, set_up)?;
     Ok(Source { correlations: Some(Box::new(correlations)), maker: Some(maker), _burnt: None })
 }
 
 /// From a third process, by a thread.
-pub fn dealer(role: Role, mut channel: Channel, flow: Arc<Flow>, limit: usize) -> Result<Source> {
+pub fn dealer(role: Role, mut channel: Channel, schedule: Arc<Schedule>, limit: usize) -> Result<Source> {
     let hangup = channel.hangup()?;
     let set_up = move || {
         channel.phase(phase::OFFLINE);
         Ok(Third { dealer: Dealer::new(role, channel), nobody: Channel::memory_pair().0 })
     };
-    let (correlations, maker) = ahead::start(role, flow, limit, hangup, set_up)?;
+    let (correlations, maker) = ahead::start(role, schedule, limit, hangup, set_up)?;
     Ok(Source { correlations: Some(Box::new(correlations)), maker: Some(maker), _burnt: None })
 }
 

@@ -23,9 +23,9 @@ use crate::outline::softplus_form;
 use crate::{Matrix, Tensor};
 
 /// Largest relative error over blocks, in units of the bound; and the same for logits.
-fn worst(model: &Model, length: usize, preset: Preset) -> (f64, f64) {
+fn worst(model: &Model, length: usize, plan: Plan) -> (f64, f64) {
     let ids = document(length, 7);
-    let twin = twin(model, length, preset);
+    let twin = twin(model, length, plan);
     let reference = Reference::new(model);
     let streams = reference.streams(&ids);
     let mut worst: f64 = 0.0;
@@ -67,7 +67,7 @@ fn odd_shapes() {
     ];
     for (i, (shape, length)) in cases.into_iter().enumerate() {
         let model = model_with(shape, 30 + i as u8, |_| ());
-        let (stream, logits) = worst(&model, length, Preset::FAST);
+        let (stream, logits) = worst(&model, length, Plan::FAST);
         println!("case {i}: stream {stream:.3} of its bound, logits off by {logits:.4}");
         assert!(stream < 1.0, "case {i}: {stream} times its bound");
         assert!(logits < 0.01, "case {i}: logits off by {logits}");
@@ -89,7 +89,7 @@ fn extreme() -> Model {
 #[test]
 fn extreme_heads_are_right() {
     let model = extreme();
-    let (stream, logits) = worst(&model, 300, Preset::FAST);
+    let (stream, logits) = worst(&model, 300, Plan::FAST);
     assert!(stream < 1.0 && logits < 0.01, "{stream} {logits}");
 }
 
@@ -111,10 +111,10 @@ fn without_the_clamp_a_violent_head_remembers() {
     let xbc = Matrix::from_rows(tokens, 3, vec![1.0; 3 * tokens]).unwrap();
     let steps = Matrix::from_rows(tokens, 1, vec![dt; tokens]).unwrap();
     let heads = Heads { shape: &shape, xbc: &xbc, steps: &steps, rates: &rates };
-    let state = |preset| states(&heads, preset, &mut Rounding::nearest()).unwrap()[0][0];
+    let state = |plan| states(&heads, plan, &mut Rounding::nearest()).unwrap()[0][0];
     // Only the last token's Delta x B is left.
-    assert!((state(Preset::FAST) - 0.1).abs() < 0.001, "{}", state(Preset::FAST));
-    assert!(state(Preset::FAST.without_clamp()) > 1.0, "{}", state(Preset::FAST.without_clamp()));
+    assert!((state(Plan::FAST) - 0.1).abs() < 0.001, "{}", state(Plan::FAST));
+    assert!(state(Plan::FAST.without_clamp()) > 1.0, "{}", state(Plan::FAST.without_clamp()));
 }
 
 /// Against the exact float model the forms' own errors dominate; finer forms are closer.
@@ -122,24 +122,24 @@ fn without_the_clamp_a_violent_head_remembers() {
 fn finer_silu_is_closer_and_reports_say_so() {
     let model = model_with(shape(32, 4, 16, 16), 60, |_| ());
     let ids = document(300, 8);
-    let report = |preset| twin(&model, 300, preset).report(&model, &ids).unwrap();
-    let (five, ten) = (report(Preset::FAST), report(Preset::FAST.with_silu(SiluForm::Ten)));
+    let report = |plan| twin(&model, 300, plan).report(&model, &ids).unwrap();
+    let (five, ten) = (report(Plan::FAST), report(Plan::FAST.with_silu(SiluForm::Ten)));
     let last = |r: &Report| r.layers.last().unwrap().gap;
     assert!(last(&ten).rms < 0.6 * last(&five).rms, "{:?} {:?}", last(&ten), last(&five));
-    assert_eq!((five.layers.len(), five.tokens, five.preset), (2 * 4 + 1, 300, "fast"));
+    assert_eq!((five.layers.len(), five.tokens, five.plan), (2 * 4 + 1, 300, "fast"));
     assert_eq!((five.float_class, five.closest.len()), (five.twin_class, 5));
     assert!(five.closest.windows(2).all(|w| w[0].used >= w[1].used) && five.closest[0].used < 1.0);
     let json = serde_json::to_string(&five).unwrap();
     assert!(json.contains("\"closest\"") && json.contains("\"residual\""), "{json}");
 }
 
-/// The paper preset runs where its 44 bits suffice, and is further away.
+/// The paper's plan runs where its 44 bits suffice, and is further away.
 #[test]
-fn paper_preset_runs() {
+fn paper_plan_runs() {
     let model = model_with(shape(32, 4, 16, 16), 60, |_| ());
     let ids = document(200, 8);
-    let report = |preset| twin(&model, 200, preset).report(&model, &ids).unwrap();
-    let (fast, paper) = (report(Preset::FAST), report(Preset::PAPER));
+    let report = |plan| twin(&model, 200, plan).report(&model, &ids).unwrap();
+    let (fast, paper) = (report(Plan::FAST), report(Plan::PAPER));
     let delta = |r: &Report| r.layers.iter().find(|g| g.tensor == "delta").unwrap().gap.bits;
     assert!(delta(&paper) < 4.0 && delta(&fast) > 7.0, "{} {}", delta(&paper), delta(&fast));
     assert!(paper.layers.last().unwrap().gap.bits > 1.0, "{:?}", paper.layers.last());
@@ -149,7 +149,7 @@ fn paper_preset_runs() {
 #[test]
 fn padding_changes_nothing() {
     let model = model_with(shape(24, 4, 8, 8), 70, |_| ());
-    let twin = twin(&model, 300, Preset::FAST);
+    let twin = twin(&model, 300, Plan::FAST);
     let ids = document(200, 9);
     let mut padded = ids.clone();
     padded.resize(256, 0);

@@ -58,9 +58,9 @@ struct Feed {
 const FEED: Feed = Feed { tokens: 2, x: 1.0, b: 1.0, c: 1.0, delta: 0.1, z: 0.0, state: 22 };
 
 impl Feed {
-    fn run(self, preset: Preset) -> &'static str {
+    fn run(self, plan: Plan) -> &'static str {
         let shape = shape(4, 1, 1, 1);
-        let paper = preset == Preset::PAPER;
+        let paper = plan == Plan::PAPER;
         let (wide, narrow, fine) = if paper { (19, 19, 19) } else { (16, 14, 22) };
         let int = |v: f64, frac: u32| (v * f64::from(frac).exp2()) as i64;
         let row = [int(self.x, wide), int(self.b, narrow), int(self.c, narrow)];
@@ -68,7 +68,7 @@ impl Feed {
         let (delta, z) = (vec![int(self.delta, fine); self.tokens], vec![int(self.z, fine); self.tokens]);
         let packet = Packet { shape: &shape, xbc: &xbc, delta: &delta, z: &z, last: false };
         let mut nearest = Rounding::nearest();
-        let mut run = Run::new(preset.ring_bits(), true, &mut nearest);
+        let mut run = Run::new(plan.ring_bits(), true, &mut nearest);
         if paper {
             let scan = Sequential::new(Sequential::form(0).unwrap(), 19, vec![int(20.0, 19)]);
             return named(scan.run(&mut run, &packet));
@@ -82,7 +82,7 @@ impl Feed {
 
 #[test]
 fn scan() {
-    let fast = |feed: Feed| feed.run(Preset::FAST);
+    let fast = |feed: Feed| feed.run(Plan::FAST);
     assert_eq!(fast(FEED), "nothing");
     assert_eq!(fast(Feed { z: -(3.4e7), ..FEED }), "cumulative sum of A Delta");
     assert_eq!(fast(Feed { z: -3000.0, tokens: 4, ..FEED }), "input of exp");
@@ -99,7 +99,7 @@ fn scan() {
 
 #[test]
 fn paper_scan() {
-    let paper = |feed: Feed| feed.run(Preset::PAPER);
+    let paper = |feed: Feed| feed.run(Plan::PAPER);
     let small = Feed { x: 0.5, ..FEED };
     assert_eq!(paper(small), "nothing");
     assert_eq!(paper(FEED), "D x");
@@ -112,23 +112,23 @@ fn paper_scan() {
 #[test]
 fn norms() {
     let span = Span { min: 0.5, max: 2.0 };
-    let norm = |data: &mut [i64], preset: Preset, square: u32| {
-        let norm = if preset == Preset::FAST {
+    let norm = |data: &mut [i64], plan: Plan, square: u32| {
+        let norm = if plan == Plan::FAST {
             Norm::Fast(NormForm::new(0, 4, square, 1e-5, Root::choose(4, span, 1e-5)).unwrap())
         } else {
             Norm::paper(0, square, 4, span, 1e-5).unwrap()
         };
         let mut nearest = Rounding::nearest();
-        named(norm.run(&mut Run::new(preset.ring_bits(), true, &mut nearest), data, 4, preset.frac()))
+        named(norm.run(&mut Run::new(plan.ring_bits(), true, &mut nearest), data, 4, plan.frac()))
     };
-    assert_eq!(norm(&mut [1 << 16; 4], Preset::FAST, 16), "nothing");
-    assert_eq!(norm(&mut [1 << 46; 4], Preset::FAST, 12), "residual stream");
-    assert_eq!(norm(&mut [1 << 22; 4], Preset::FAST, 16), "sum of squares of a norm");
-    assert_eq!(norm(&mut [1 << 19; 4], Preset::FAST, 16), "variance of a norm");
-    assert_eq!(norm(&mut [1 << 10; 4], Preset::FAST, 16), "variance of a norm");
-    assert_eq!(norm(&mut [1 << 19; 4], Preset::PAPER, 19), "nothing");
-    assert_eq!(norm(&mut [5 << 19; 4], Preset::PAPER, 19), "square of one value");
-    assert_eq!(norm(&mut [3 << 19; 4], Preset::PAPER, 19), "variance of a norm");
+    assert_eq!(norm(&mut [1 << 16; 4], Plan::FAST, 16), "nothing");
+    assert_eq!(norm(&mut [1 << 46; 4], Plan::FAST, 12), "residual stream");
+    assert_eq!(norm(&mut [1 << 22; 4], Plan::FAST, 16), "sum of squares of a norm");
+    assert_eq!(norm(&mut [1 << 19; 4], Plan::FAST, 16), "variance of a norm");
+    assert_eq!(norm(&mut [1 << 10; 4], Plan::FAST, 16), "variance of a norm");
+    assert_eq!(norm(&mut [1 << 19; 4], Plan::PAPER, 19), "nothing");
+    assert_eq!(norm(&mut [5 << 19; 4], Plan::PAPER, 19), "square of one value");
+    assert_eq!(norm(&mut [3 << 19; 4], Plan::PAPER, 19), "variance of a norm");
     // A vector of one large value: 16 times the mean does not fit 44 bits.
     let lone = Norm::paper(0, 19, 4096, Span { min: 1e-3, max: 2e-3 }, 1e-5).unwrap();
     let mut data = vec![0; 4096];
@@ -137,7 +137,7 @@ fn norms() {
     assert_eq!(named(lone.run(&mut Run::new(44, false, &mut nearest), &mut data, 4096, 19)), "normed stream");
 }
 
-/// Why the paper preset's norm is computed in 48 bits.
+/// Why the paper plan's norm is computed in 48 bits.
 #[test]
 fn nerms_does_not_fit_44_bits() {
     let form = NeRms::calibrate(0.1, 2.0, 8, 1).unwrap();
@@ -164,7 +164,7 @@ fn models_that_outgrew_their_calibration() {
     let calibration = Calibration::collect(&calm, [document(60, 1)]).unwrap();
     let grown = |change: &dyn Fn(&mut Weights)| {
         let model = model_with(shape(16, 2, 8, 4), 90, change);
-        let twin = Twin::new(&model, &calibration, Preset::FAST).unwrap();
+        let twin = Twin::new(&model, &calibration, Plan::FAST).unwrap();
         named(twin.classify(&document(60, 2), &mut Rounding::nearest()))
     };
     let rows = |w: &mut Weights, from: usize, to: usize, by: f32| {
@@ -198,10 +198,10 @@ fn calibrations_without_room_are_refused() {
     let model = model_with(shape(16, 2, 8, 4), 90, |_| ());
     let mut calibration = Calibration::collect(&model, [document(60, 1)]).unwrap();
     calibration.layers[1].conv = 1e9;
-    let error = Twin::new(&model, &calibration, Preset::FAST).err().unwrap().to_string();
+    let error = Twin::new(&model, &calibration, Plan::FAST).err().unwrap().to_string();
     assert!(error.contains("layer 1: convolution output"), "{error}");
     let huge = model_with(shape(16, 2, 8, 4), 90, |w| w.layers[0].a_log[1] = 21.0);
     let calibration = Calibration::collect(&huge, [document(60, 1)]).unwrap();
-    let error = Twin::new(&huge, &calibration, Preset::FAST).err().unwrap().to_string();
+    let error = Twin::new(&huge, &calibration, Plan::FAST).err().unwrap().to_string();
     assert!(error.contains("layer 0: a weight of A is 1.3"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! The float model in f64 with the fast preset's SiLU and softplus installed, all else exact: what is left
+//! The float model in f64 with the fast plan's SiLU and softplus installed, all else exact: what is left
 //! between it and the twin is fixed-point arithmetic, exp and the inverse roots.
 
 use fesc_approx::{FixedPiecewise, silu, softplus};

@@ -48,7 +48,7 @@ fn spread(twin: &Twin, ids: &[u32], noise: bool, runs: u8) -> (Vec<f64>, f64, bo
 #[test]
 fn private_results_stay_close() {
     let model = model_with(shape(32, 4, 16, 16), 80, |_| ());
-    let twin = twin(&model, 300, Preset::FAST);
+    let twin = twin(&model, 300, Plan::FAST);
     let ids = document(300, 10);
     let (jitter, _, same) = spread(&twin, &ids, false, 6);
     let (noisy, largest, also) = spread(&twin, &ids, true, 6);
@@ -66,7 +66,7 @@ fn private_results_stay_close() {
 #[test]
 fn layers_can_be_checked_one_by_one() {
     let model = model_with(shape(32, 4, 16, 16), 80, |_| ());
-    let twin = twin(&model, 300, Preset::FAST);
+    let twin = twin(&model, 300, Plan::FAST);
     let ids = document(300, 10);
     let mut private: Vec<Vec<i64>> = Vec::new();
     let mut noisy = Rounding::noisy(Prg::from_seed([4; 16]));
@@ -125,8 +125,8 @@ fn stages(twin: &Twin, ids: &[u32]) -> Vec<(Tensor, f64, f64)> {
 fn stages_by_themselves() {
     let model = model_with(shape(32, 4, 16, 16), 80, |_| ());
     let ids = document(300, 10);
-    let five = stages(&twin(&model, 300, Preset::FAST), &ids);
-    let ten = stages(&twin(&model, 300, Preset::FAST.with_silu(SiluForm::Ten)), &ids);
+    let five = stages(&twin(&model, 300, Plan::FAST), &ids);
+    let ten = stages(&twin(&model, 300, Plan::FAST.with_silu(SiluForm::Ten)), &ids);
     println!("five thresholds {five:.0?}\nten thresholds {ten:.0?}");
     let bounds = [(Tensor::Delta, 60.0), (Tensor::Scanned, 40.0), (Tensor::Gated, 250.0), (Tensor::Residual, 100.0)];
     for ((tensor, deviation, _), (want, bound)) in five.iter().zip(bounds) {

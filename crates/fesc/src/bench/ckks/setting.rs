@@ -8,7 +8,7 @@ use fesc_ring::Prg;
 use num_complex::Complex64;
 
 use super::op::{CkksOp, STEPS};
-use crate::parties::child::os_random;
+use crate::random::os_random;
 
 /// Level of `decode_boundary`: two primes are left.
 const BOUNDARY_LEVEL: usize = 1;

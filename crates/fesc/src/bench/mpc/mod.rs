@@ -14,9 +14,9 @@ use crate::bench::ot::silent_security_bits;
 use crate::cli::{self, Form, MpcArgs, Provider};
 use crate::exit::Refusal;
 use crate::parties;
-use crate::parties::child::os_random;
 use crate::parties::wire::Work;
 use crate::progress::Progress;
+use crate::random::os_random;
 use crate::report::{Format, Report, Row};
 use party::Measured;
 

@@ -15,9 +15,10 @@ use serde_json::Value;
 
 use super::Task;
 use super::operation::{Operation, Output, Plain};
-use crate::bench::{barrier, tag};
-use crate::parties::child::{os_random, tell};
+use crate::parties::child::tell;
 use crate::parties::wire::{Event, Seat};
+use crate::parties::{barrier, tag};
+use crate::random::os_random;
 
 /// What one party measured. Bytes "sent" are from this party; the others are to be added up over both.
 #[derive(Debug, Serialize, Deserialize)]

@@ -24,8 +24,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use fesc_net::Fingerprint;
 use serde::{Deserialize, Serialize};
 
+use crate::schedule::Reveal;
 use crate::session::error::{RefusalKind, Result, SessionError, at};
-use crate::session::handshake::{Refusal, RevealChoice};
+use crate::session::handshake::Refusal;
 use crate::session::journal::{Journal, private_directory, private_file};
 pub use list::Client;
 pub use log::{Ending, Line};
@@ -63,7 +64,7 @@ pub(super) struct Asked {
     pub kind: String,
     pub bucket: usize,
     pub plan: String,
-    pub reveal: RevealChoice,
+    pub reveal: Reveal,
 }
 
 impl Asked {
@@ -210,7 +211,7 @@ impl Access {
         let mut held = self.usage.hold()?;
         if let Some(client) = client.filter(|_| open.asked.is_run()) {
             let counts = counts(held.entries(), &client.name, time / DAY);
-            let logits = open.asked.reveal == RevealChoice::Logits;
+            let logits = open.asked.reveal == Reveal::Logits;
             let over = match client.sessions {
                 Some(most) if counts.sessions >= most => Some(("sessions", most)),
                 _ if logits && counts.logits >= client.logits => Some(("sessions that reveal logits", client.logits)),
@@ -312,7 +313,7 @@ fn counts(entries: &[Entry], name: &str, day: u64) -> Counts {
                 if time / DAY == day && asked.is_run() && client.as_deref() == Some(name) =>
             {
                 counts.sessions += 1;
-                counts.logits += u64::from(asked.reveal == RevealChoice::Logits);
+                counts.logits += u64::from(asked.reveal == Reveal::Logits);
             }
             Entry::Counted { day: of, client, sessions, logits } if *of == day && client.as_deref() == Some(name) => {
                 counts.sessions += sessions;

@@ -3,7 +3,7 @@ use super::*;
 
 const A: [u8; 32] = [1; 32];
 
-fn asked(reveal: RevealChoice) -> Asked {
+fn asked(reveal: Reveal) -> Asked {
     Asked { kind: "run".into(), bucket: 128, plan: "fast".into(), reveal }
 }
 
@@ -64,26 +64,26 @@ fn budgets_are_counted_by_day_and_outlive_the_process() {
     let charge = |access: &Access, time, number: u64, reveal| {
         access.charge_at(time, number, number.to_le_bytes(), client.as_ref(), asked(reveal)).unwrap()
     };
-    charge(&access, today, 1, RevealChoice::Logits).unwrap();
-    assert_eq!(kind(charge(&access, today, 2, RevealChoice::Logits)), RefusalKind::Budget);
-    charge(&access, today, 3, RevealChoice::Label).unwrap();
+    charge(&access, today, 1, Reveal::Logits).unwrap();
+    assert_eq!(kind(charge(&access, today, 2, Reveal::Logits)), RefusalKind::Budget);
+    charge(&access, today, 3, Reveal::Label).unwrap();
     access.finish(1, 0, Some(7)).unwrap();
     // The process ends with session 3 under way.
     drop(access);
     let access = open();
-    charge(&access, today, 4, RevealChoice::Label).unwrap();
-    let refused = charge(&access, today, 5, RevealChoice::Label).unwrap_err();
+    charge(&access, today, 4, Reveal::Label).unwrap();
+    let refused = charge(&access, today, 5, Reveal::Label).unwrap_err();
     assert!(
         refused.message.contains("3 sessions a day") && refused.message.contains("24 hours"),
         "{}",
         refused.message
     );
-    let prepare = Asked { kind: "prepare".into(), ..asked(RevealChoice::Label) };
+    let prepare = Asked { kind: "prepare".into(), ..asked(Reveal::Label) };
     for number in 20..40 {
-        assert_eq!(kind(charge(&access, today, number, RevealChoice::Label)), RefusalKind::Budget);
+        assert_eq!(kind(charge(&access, today, number, Reveal::Label)), RefusalKind::Budget);
     }
     access.charge_at(today, 6, [6; 8], client.as_ref(), prepare).unwrap().unwrap();
-    charge(&access, today + DAY, 7, RevealChoice::Logits).unwrap();
+    charge(&access, today + DAY, 7, Reveal::Logits).unwrap();
     access.finish(4, 3, None).unwrap();
     access.finish(4, 0, None).unwrap();
     let seen: Vec<(Ending, u8, bool)> =
@@ -109,7 +109,7 @@ fn each_granted_session_has_one_line() {
     let open = || Access::open(&options(directory.path(), None)).unwrap();
     let access = open();
     for number in 0..4u64 {
-        access.charge(number, number.to_le_bytes(), None, asked(RevealChoice::Label)).unwrap().unwrap();
+        access.charge(number, number.to_le_bytes(), None, asked(Reveal::Label)).unwrap().unwrap();
     }
     access.finish(0, 0, Some(1)).unwrap();
     let crashed = access.opened().remove(&1).unwrap();
@@ -124,7 +124,7 @@ fn each_granted_session_has_one_line() {
 
 #[test]
 fn many_grants_become_few_entries_with_the_same_counts() {
-    let asked = asked(RevealChoice::Logits);
+    let asked = asked(Reveal::Logits);
     let granted = |n: u64, name: &str, day: u64| Entry::Granted {
         session: n.to_string(),
         time: day * DAY + n,

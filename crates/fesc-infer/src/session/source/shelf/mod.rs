@@ -36,8 +36,8 @@ use fesc_mpc::Role;
 use fesc_mpc::provider::Store;
 use serde::{Deserialize, Serialize};
 
+use crate::schedule::Reveal;
 use crate::session::error::{Result, SessionError, at};
-use crate::session::handshake::RevealChoice;
 use crate::session::hex::Hex32;
 
 use super::super::journal::private_directory;
@@ -55,10 +55,12 @@ const MAX_NOTE: u64 = 4096;
 pub struct Note {
     /// The model id.
     pub model: Hex32,
+    /// The plan.
+    pub plan: String,
     /// Tokens of the run.
     pub bucket: usize,
     /// What the client will learn.
-    pub reveal: RevealChoice,
+    pub reveal: Reveal,
     /// The peer: at the client the server's fingerprint; at the server that of the client, if it showed a
     /// certificate.
     pub peer: Option<String>,

@@ -16,7 +16,7 @@ use fesc_mpc::provider::Store;
 
 use super::{NOTE, Shelf};
 use crate::kept;
-use crate::session::core::Flow;
+use crate::schedule::Schedule;
 use crate::session::error::{Result, at};
 
 const BLOCK: u64 = 4096;
@@ -37,9 +37,9 @@ fn on_disk(bytes: u64) -> u64 {
 }
 
 /// Bytes on disk of one party's store for a run: correlations, and the client's blocks of the linear layers.
-pub fn bytes_of(flow: &Flow, role: Role) -> Result<u64> {
-    let halves = flow.demand().map(|request| Ok(Store::bytes_of(&request?, role)));
-    let blocks = kept::bytes_of(flow).filter(|_| role == Role::P0);
+pub fn bytes_of(schedule: &Schedule, role: Role) -> Result<u64> {
+    let halves = schedule.demand().map(|request| Ok(Store::bytes_of(&request?, role)));
+    let blocks = kept::bytes_of(schedule).filter(|_| role == Role::P0);
     halves.chain(blocks).try_fold(FIXED, |sum, bytes: crate::Result<usize>| Ok(sum + on_disk(bytes? as u64)))
 }
 

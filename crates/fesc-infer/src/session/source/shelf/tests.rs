@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use super::*;
 
 fn note() -> Note {
-    Note { model: Hex32([1; 32]), bucket: 128, reveal: RevealChoice::Label, peer: Some("pin".into()) }
+    Note { model: Hex32([1; 32]), plan: "fast".into(), bucket: 128, reveal: Reveal::Label, peer: Some("pin".into()) }
 }
 
 /// With the list of used stores beside it.
@@ -45,7 +45,8 @@ fn a_store_is_taken_once_and_only_for_what_it_was_made() {
     for other in [
         Note { model: Hex32([2; 32]), ..note() },
         Note { bucket: 256, ..note() },
-        Note { reveal: RevealChoice::Logits, ..note() },
+        Note { plan: "paper".into(), ..note() },
+        Note { reveal: Reveal::Logits, ..note() },
         Note { peer: Some("another".into()), ..note() },
     ] {
         assert!(shelf.claim_any(&other).unwrap().is_none() && absent(&shelf, id, &other));

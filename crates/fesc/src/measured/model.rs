@@ -2,8 +2,9 @@
 //! bytes and rounds, follow from the weights, and `fesc estimate` must know them.
 
 use anyhow::{Context, Result};
+use fesc_infer::kernels::private_plan;
 use fesc_model::outline::Outline;
-use fesc_model::twin::{Calibration, Preset, Twin};
+use fesc_model::twin::{Calibration, Twin};
 use fesc_model::{Config, Model, Shape, Weights};
 use fesc_ring::Prg;
 
@@ -42,13 +43,13 @@ fn model(task: &Task) -> Result<(Model, Calibration)> {
 /// The model of a task in integers.
 pub fn twin(task: &Task) -> Result<Twin> {
     let (model, calibration) = model(task)?;
-    Ok(Twin::new(&model, &calibration, Preset::FAST)?)
+    Ok(Twin::new(&model, &calibration, private_plan(&task.plan)?)?)
 }
 
 /// Its outline.
 pub fn random_outline(task: &Task) -> Result<Outline> {
     let (_, calibration) = model(task)?;
-    Ok(Outline::new(&config(task)?, &calibration, Preset::FAST)?.with_classes(CLASSES)?)
+    Ok(Outline::new(&config(task)?, &calibration, private_plan(&task.plan)?)?.with_classes(CLASSES)?)
 }
 
 /// The document of a task.

@@ -13,8 +13,8 @@ use fesc_mpc::protocol::Opened;
 use fesc_mpc::{Ledger, Party, Request, Shared};
 use fesc_ring::Ring;
 
-use super::Rescale;
 use crate::Result;
+use crate::stage::{self, Rescale};
 
 /// The norm of `rows` rows.
 pub struct Norm {
@@ -49,12 +49,10 @@ impl Norm {
             leave: Rescale::new(ring, form.square + y_frac, form.frac, elements),
         }
     }
+}
 
-    /// Writes the cost.
-    ///
-    /// # Errors
-    /// If a scale does not fit the ring.
-    pub fn declare(&self, ledger: &mut Ledger) -> Result<()> {
+impl stage::Norm for Norm {
+    fn declare(&self, ledger: &mut Ledger) -> Result<()> {
         self.enter.declare(ledger)?;
         ledger.need(Request::Bundle(self.bundle.clone()));
         Opened::declare_open(&self.bundle, &[0], ledger);
@@ -64,11 +62,7 @@ impl Norm {
         self.leave.declare(ledger)
     }
 
-    /// The normed rows.
-    ///
-    /// # Errors
-    /// If the protocol fails.
-    pub fn run(&self, party: &mut Party, x: Shared) -> Result<Shared> {
+    fn run(&self, party: &mut Party, x: Shared) -> Result<Shared> {
         let u = self.enter.run(party, x)?;
         let mut opened = Opened::start(party, &self.bundle)?;
         opened.open(party, &[(0, &u)])?;

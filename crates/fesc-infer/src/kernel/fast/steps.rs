@@ -17,9 +17,9 @@ use fesc_mpc::protocol::{Bilinear, Mux};
 use fesc_mpc::{Ledger, Party, Shared};
 use fesc_ring::Ring;
 
-use super::{Rescale, servers};
 use crate::Result;
 use crate::error::check;
+use crate::stage::{Rescale, Side, StepSecrets};
 
 /// Delta and z of `tokens` tokens and `heads` heads.
 pub struct Steps {
@@ -31,15 +31,6 @@ pub struct Steps {
     product: Bilinear,
     leave: Rescale,
     mux: Mux,
-}
-
-/// The server's secrets of this stage, one value per head.
-#[derive(Clone, Copy)]
-pub struct StepSecrets<'a> {
-    /// |A| at RATE bits.
-    pub rates: &'a [i64],
-    /// Thresholds of the clamp, units of softplus' comparison.
-    pub thresholds: &'a [i64],
 }
 
 impl Steps {
@@ -83,14 +74,16 @@ impl Steps {
     ///
     /// # Errors
     /// If the secrets have the wrong size, or the protocol fails.
-    pub fn run(&self, party: &mut Party, dt: Shared, secrets: Option<StepSecrets<'_>>) -> Result<(Shared, Shared)> {
+    pub fn run(&self, party: &mut Party, secrets: Side<(), StepSecrets<'_>>, dt: Shared) -> Result<(Shared, Shared)> {
         let (ring, role) = (self.ring, party.role());
-        let rates = servers(role, "rates", secrets.map(|s| s.rates))?;
-        let thresholds = servers(role, "thresholds of the clamp", secrets.map(|s| s.thresholds))?;
-        if secrets.is_some() {
-            check("rates, one per head", self.heads, rates.len())?;
-            check("thresholds, one per head", self.heads, thresholds.len())?;
-        }
+        let (rates, thresholds): (&[i64], &[i64]) = match secrets.of(role, "rates and thresholds of the clamp")? {
+            Side::Client(()) => (&[], &[]),
+            Side::Server(StepSecrets { rates, thresholds }) => {
+                check("rates, one per head", self.heads, rates.len())?;
+                check("thresholds, one per head", self.heads, thresholds.len())?;
+                (rates, thresholds)
+            }
+        };
         let v = self.enter.run(party, dt)?;
         let each = zeroize::Zeroizing::new(match thresholds {
             [] => Vec::new(),

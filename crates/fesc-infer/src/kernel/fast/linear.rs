@@ -18,6 +18,7 @@ use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::error::check;
+use crate::stage::Side;
 use crate::{InferError, Result};
 
 const BLOCK: Tag = Tag(0x0601);
@@ -35,13 +36,9 @@ pub struct Linear {
     parts: Vec<Range<usize>>,
 }
 
-/// What a party brings.
-pub enum Half<'a> {
-    /// The client: prepared blocks, by number.
-    Client(&'a mut dyn FnMut(usize) -> Result<Prepared>),
-    /// The server: its secrets, and a bias for some columns at the scale of the product.
-    Server(&'a Server, &'a [Bias<'a>]),
-}
+/// The client's prepared blocks, by number; the server's secrets, and a bias for some columns at the scale of
+/// the product.
+type Halves<'a> = Side<&'a mut dyn FnMut(usize) -> Result<Prepared>, (&'a Server, &'a [Bias<'a>])>;
 
 /// A bias for the columns from `first` on.
 pub struct Bias<'a> {
@@ -102,12 +99,12 @@ impl Linear {
     ///
     /// # Errors
     /// If a half belongs to the other party or does not fit, or the channel fails.
-    pub fn run(&self, party: &mut Party, half: Half<'_>, x: &Shared) -> Result<Vec<Shared>> {
+    pub fn run(&self, party: &mut Party, half: Halves<'_>, x: &Shared) -> Result<Vec<Shared>> {
         let (ring, inputs) = (self.params.ring(), self.shape.inputs());
         check("rows of a projection's input", (self.before + self.tokens) * inputs, x.len())?;
         let mut out: Vec<Vec<u64>> = self.parts.iter().map(|p| vec![0; p.len() * self.tokens]).collect();
-        match (party.role(), half) {
-            (Role::P0, Half::Client(pads)) => {
+        match half.of(party.role(), "a linear layer")? {
+            Side::Client(pads) => {
                 for (i, block) in self.blocks.iter().enumerate() {
                     let (message, share) = pads(i)?.send(x.values())?;
                     let share = Zeroizing::new(share);
@@ -123,7 +120,7 @@ impl Linear {
                     self.place(block, &share, &mut out)?;
                 }
             }
-            (Role::P1, Half::Server(server, biases)) => {
+            Side::Server((server, biases)) => {
                 for block in &self.blocks {
                     let bytes = party.channel().recv(BLOCK, ring.packed_len(self.elements(block)))?;
                     let mut common = ring.unpack(&bytes, self.elements(block))?;
@@ -133,12 +130,6 @@ impl Linear {
                     self.place(block, &share, &mut out)?;
                 }
                 self.add_biases(ring, biases, &mut out)?;
-            }
-            _ => {
-                return Err(InferError::Misuse {
-                    what: "a linear layer",
-                    why: "the halves of the parties are exchanged",
-                });
             }
         }
         Ok(out.into_iter().map(|values| Shared::new(ring, values)).collect())

@@ -3,8 +3,7 @@
 use std::time::Instant;
 
 use fesc_infer::session::source::Clock;
-use fesc_infer::{Flow, Watch};
-use fesc_mpc::Shared;
+use fesc_infer::{Doing, Schedule, Stage, Watch};
 use serde::{Deserialize, Serialize};
 
 use crate::parties::child::tell;
@@ -35,10 +34,10 @@ pub fn entry<'a>(all: &'a mut Vec<StageTime>, stage: &str) -> &'a mut StageTime 
 }
 
 /// What a schedule declares, by stage.
-pub fn declared(flow: &Flow) -> fesc_infer::Result<Vec<StageTime>> {
+pub fn declared(schedule: &Schedule) -> fesc_infer::Result<Vec<StageTime>> {
     let mut all = Vec::new();
-    for cost in flow.costs()? {
-        let stage = entry(&mut all, cost.stage);
+    for cost in schedule.costs()? {
+        let stage = entry(&mut all, cost.stage.name());
         stage.online_bytes += cost.online.total_bytes();
         stage.rounds += cost.online.rounds;
     }
@@ -49,23 +48,21 @@ pub fn declared(flow: &Flow) -> fesc_infer::Result<Vec<StageTime>> {
 pub struct Stopwatch {
     clock: Clock,
     all: Vec<StageTime>,
-    now: Option<(&'static str, Instant, f64)>,
+    now: Option<(Stage, Instant, f64)>,
     /// Stages begun, and of how many; told to whoever waits, if this party is to.
     steps: Option<(u64, u64)>,
-    /// Shares of the residual stream, if they are kept.
-    pub kept: Option<Vec<(usize, Shared)>>,
 }
 
 impl Stopwatch {
     /// `clock` is that of the party's source; with `total` stages, it tells how many of them have begun.
-    pub fn new(clock: Clock, keep: bool, total: Option<u64>) -> Self {
-        Self { clock, all: Vec::new(), now: None, steps: total.map(|t| (0, t)), kept: keep.then(Vec::new) }
+    pub fn new(clock: Clock, total: Option<u64>) -> Self {
+        Self { clock, all: Vec::new(), now: None, steps: total.map(|t| (0, t)) }
     }
 
     fn lap(&mut self) {
         let waited = self.clock.seconds();
         if let Some((stage, since, before)) = self.now.take() {
-            let stage = entry(&mut self.all, stage);
+            let stage = entry(&mut self.all, stage.name());
             stage.offline_s += waited - before;
             stage.online_s += since.elapsed().as_secs_f64() - (waited - before);
         }
@@ -79,23 +76,19 @@ impl Stopwatch {
 }
 
 impl Watch for Stopwatch {
-    fn stage(&mut self, stage: &'static str, layer: Option<usize>, segment: usize) {
+    fn doing(&mut self, doing: Doing) {
         self.lap();
+        // What comes after the last stage is no stage's time.
+        let Doing::Stage(stage, layer, segment) = doing else { return };
         tell(&Event::Phase(match layer {
             Some(layer) => format!("layer {}, segment {}: {stage}", layer + 1, segment + 1),
-            None => stage.into(),
+            None => stage.name().into(),
         }));
         if let Some((done, total)) = &mut self.steps {
             tell(&Event::Steps { done: *done, total: *total });
             *done += 1;
         }
         self.now = Some((stage, Instant::now(), self.clock.seconds()));
-    }
-
-    fn stream(&mut self, layer: usize, share: &Shared) {
-        if let Some(kept) = &mut self.kept {
-            kept.push((layer, Shared::new(share.ring(), share.values().to_vec())));
-        }
     }
 }
 

@@ -7,11 +7,11 @@ use fesc_infer::session::cache::Cache;
 use fesc_infer::session::download::Upload;
 use fesc_infer::session::public::{Hosted, Known};
 use fesc_infer::session::source::{self, Clock, Timed};
-use fesc_infer::session::{Hex32, phase};
-use fesc_infer::{Flow, Fresh, Pad, Pads, Reveal, ServerSetup, run_client_with, run_server};
-use fesc_model::twin::Rounding;
+use fesc_infer::session::{Hex32, Recorder, Stream, phase};
+use fesc_infer::{Fresh, Pad, Pads, Schedule, ServerSetup, run_client_with, run_server};
+use fesc_model::outline::Outline;
 use fesc_mpc::provider::{Correlations, Dealer};
-use fesc_mpc::{Party, Role, Shared};
+use fesc_mpc::{Party, Role};
 use fesc_net::{Channel, Stats};
 use fesc_rlwe::linear::Prepared;
 use serde::{Deserialize, Serialize};
@@ -19,10 +19,10 @@ use serde_json::Value;
 
 use super::stages::{StageTime, Stopwatch, declared, entry};
 use super::{Task, model};
-use crate::bench::{barrier, tag};
-use crate::parties::child::{os_random, tell};
+use crate::parties::child::tell;
 use crate::parties::wire::{Event, Seat};
-use crate::private::Apart;
+use crate::parties::{barrier, tag};
+use crate::random::os_random;
 use crate::usage;
 
 /// How far the residual stream was from the twin's.
@@ -73,7 +73,7 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
         Half::Client(known) => &known.outline,
         Half::Server(hosted) => &hosted.outline,
     };
-    let flow = Flow::new(outline, task.length, if task.logits { Reveal::Logits } else { Reveal::Label })?;
+    let schedule = Schedule::new(outline, task.length, task.reveal)?;
     let mut prg = os_random()?;
     let correlations: Box<dyn Correlations + Send> = match dealer {
         Some(dealer) => Box::new(Dealer::new(role, dealer)),
@@ -87,24 +87,31 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
     let (timed, clock) = Timed::new(correlations);
     let mut party = Party::new(role, channel, Box::new(timed));
     // One party tells how far it is; the other is as far.
-    let stages = (role == Role::P0).then(|| flow.costs().map(|costs| costs.len() as u64)).transpose()?;
-    let mut watch = Stopwatch::new(clock.clone(), task.check, stages);
+    let stages = (role == Role::P0).then(|| schedule.costs().map(|costs| costs.len() as u64)).transpose()?;
+    let mut watch = Stopwatch::new(clock.clone(), stages);
+    let mut record = Recorder::new(&mut watch, task.check);
     let start = Instant::now();
     match &half {
         Half::Client(known) => {
             let ids = model::document(task)?;
             let mut pads = Counted { inner: Fresh::new(&known.setup, prg.fork()), clock: clock.clone() };
-            let (flow, setup) = (&flow, &known.setup);
-            let answer = run_client_with(&mut party, flow, setup, &ids, &mut prg, &mut pads, &mut watch)?;
+            let (schedule, setup) = (&schedule, &known.setup);
+            let answer = run_client_with(&mut party, schedule, setup, &ids, &mut prg, &mut pads, &mut record)?;
             ensure!(answer.class() < outline.classes(), "an answer that is no class");
         }
-        Half::Server(hosted) => run_server(&mut party, &flow, &hosted.setup, &mut watch)?,
+        Half::Server(hosted) => run_server(&mut party, &schedule, &hosted.setup, &mut record)?,
     }
     let run_s = start.elapsed().as_secs_f64();
-    let mut stages = watch.finish();
     let offline_s = clock.seconds();
     let stats = party.channel().stats().clone();
-    let declared_stages = declared(&flow)?;
+    // The check has the whole model in memory; it is no part of what is measured.
+    let peak_rss_bytes = usage::peak_rss_bytes();
+    let streams = match &half {
+        Half::Client(_) => record.give_away(party.channel()).map(|()| None)?,
+        Half::Server(_) => record.join(party.channel())?,
+    };
+    let mut stages = watch.finish();
+    let declared_stages = declared(&schedule)?;
     for part in &declared_stages {
         let stage = entry(&mut stages, &part.stage);
         (stage.online_bytes, stage.rounds) = (part.online_bytes, part.rounds);
@@ -113,13 +120,11 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
     check_declared(&stats, declared_online_bytes, declared_stages.iter().map(|s| s.rounds).sum())?;
 
     tell(&Event::Phase("check".into()));
-    // The check has the whole model in memory; it is no part of what is measured.
-    let peak_rss_bytes = usage::peak_rss_bytes();
-    let errors = check(&mut party, &half, task, watch.kept)?;
+    let errors = streams.map(|streams| check(&streams, outline, task)).transpose()?;
     let (online, offline) = (stats.phase(phase::ONLINE), stats.phase(phase::OFFLINE));
     let dealt = match task.provider {
         // The dealer's own count is in its frames; this party's is what it declares for them.
-        crate::cli::Provider::Dealer => dealt_bytes(&flow, role)?,
+        crate::cli::Provider::Dealer => dealt_bytes(&schedule, role)?,
         crate::cli::Provider::TwoParty => 0,
     };
     Ok(serde_json::to_value(Measured {
@@ -158,9 +163,9 @@ impl Pads for Counted<'_> {
 }
 
 /// Bytes between a party and the dealer for a whole run.
-fn dealt_bytes(flow: &Flow, role: Role) -> Result<u64> {
+fn dealt_bytes(schedule: &Schedule, role: Role) -> Result<u64> {
     let mut sum = 0;
-    for request in flow.demand() {
+    for request in schedule.demand() {
         let (up, down) = fesc_mpc::provider::dealer_cost(&request?, role);
         sum += up + down;
     }
@@ -202,37 +207,13 @@ fn download(channel: &mut Channel) -> Result<Known> {
     Ok(Cache::open(directory.path())?.fill(Hex32(*id), bytes, channel, &mut os_random()?)?)
 }
 
-/// The client gives its shares of the residual stream to the server, which has the twin.
-fn check(party: &mut Party, half: &Half, task: &Task, kept: Option<Vec<(usize, Shared)>>) -> Result<Option<Errors>> {
-    let Some(kept) = kept else { return Ok(None) };
-    let channel = party.channel();
-    channel.phase("check");
-    let hosted = match half {
-        Half::Client(_) => {
-            for (_, share) in &kept {
-                channel.send(tag::CHECK, share.ring().pack(share.values()))?;
-            }
-            return Ok(None);
-        }
-        Half::Server(hosted) => hosted,
-    };
-    let mut streams = Vec::new();
-    for (_, mine) in &kept {
-        let ring = mine.ring();
-        let theirs = ring.unpack(&channel.recv(tag::CHECK, ring.packed_len(mine.len()))?, mine.len())?;
-        let sum: Vec<i64> = mine.values().iter().zip(&theirs).map(|(&a, &b)| ring.to_signed(ring.add(a, b))).collect();
-        streams.push(sum);
-    }
-    let twin = model::twin(task)?;
+/// Every layer against the twin, from the residual streams of both parties' shares.
+fn check(streams: &[Stream], outline: &Outline, task: &Task) -> Result<Errors> {
     let mut errors = Errors { rel_error: 0.0, max_error: 0.0 };
-    let unit = (-f64::from(hosted.outline.frac())).exp2();
-    for (layer, pair) in streams.windows(2).enumerate() {
-        let [enters, leaves] = pair else { continue };
-        let mut expected = enters.clone();
-        twin.layer(layer, &mut expected, &mut Rounding::nearest())?;
-        let apart = Apart::between(leaves, &expected);
+    let unit = (-f64::from(outline.frac())).exp2();
+    for (_, apart) in model::twin(task)?.compare_layers(streams)? {
         errors.rel_error = errors.rel_error.max(apart.relative);
         errors.max_error = errors.max_error.max(apart.max_ulps as f64 * unit);
     }
-    Ok(Some(errors))
+    Ok(errors)
 }

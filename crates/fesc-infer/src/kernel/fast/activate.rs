@@ -13,11 +13,13 @@ use fesc_approx::{FixedPiecewise, Plan};
 use fesc_model::ModelError;
 use fesc_model::outline::LayerForms;
 use fesc_model::twin::TwinError;
-use fesc_mpc::activation::{Activation, Piecewise};
+use fesc_mpc::activation::Activation;
+use fesc_mpc::activation::Piecewise as SharedThresholds;
 use fesc_mpc::{Ledger, Party, Shared};
 use fesc_ring::Ring;
 
-use super::{Rescale, Widths};
+use super::Steps;
+use crate::stage::{Activations, Active, Rescale, Side, StepSecrets, Widths};
 use crate::{InferError, Result};
 
 /// Two roundings into SiLU's ring, SiLU of everything, two truncations back.
@@ -29,18 +31,6 @@ pub struct Activate {
     leave: Rescale,
     leave_bc: Rescale,
     elements: [usize; 4],
-}
-
-/// What [`Activate`] gives: SiLU of each.
-pub struct Active {
-    /// z at F bits.
-    pub gate: Shared,
-    /// x at s.x.
-    pub x: Shared,
-    /// B at s.bc.
-    pub b: Shared,
-    /// C at s.bc.
-    pub c: Shared,
 }
 
 /// The form without its last truncation.
@@ -88,7 +78,7 @@ impl Activate {
     pub fn declare(&self, ledger: &mut Ledger) -> Result<()> {
         self.gate.declare(ledger)?;
         self.conv.declare(ledger)?;
-        Piecewise::new(&self.silu).declare(self.elements.iter().sum(), ledger)?;
+        SharedThresholds::new(&self.silu).declare(self.elements.iter().sum(), ledger)?;
         self.leave.declare(ledger)?;
         self.leave_bc.declare(ledger)
     }
@@ -105,7 +95,7 @@ impl Activate {
         let conv = self.conv.run(party, conv)?;
         let all = Shared::concat(&[&z, &conv])?;
         drop((z, conv));
-        let all = Piecewise::new(&self.silu).run(party, &all)?;
+        let all = SharedThresholds::new(&self.silu).run(party, &all)?;
         let zx = self.leave.run(party, all.slice(0..n_z + n_x)?)?;
         let bc = self.leave_bc.run(party, all.slice(n_z + n_x..all.len())?)?;
         Ok(Active {
@@ -114,5 +104,31 @@ impl Activate {
             b: bc.slice(0..n_b)?,
             c: bc.slice(n_b..n_b + n_c)?,
         })
+    }
+}
+
+/// Both stages of activations, by shared thresholds.
+pub struct Piecewise {
+    /// SiLU.
+    pub activate: Activate,
+    /// Delta and A Delta.
+    pub steps: Steps,
+}
+
+impl Activations for Piecewise {
+    fn declare_silu(&self, ledger: &mut Ledger) -> Result<()> {
+        self.activate.declare(ledger)
+    }
+
+    fn silu(&self, party: &mut Party, parts: [Shared; 4]) -> Result<Active> {
+        self.activate.run(party, parts)
+    }
+
+    fn declare_steps(&self, ledger: &mut Ledger) -> Result<()> {
+        self.steps.declare(ledger)
+    }
+
+    fn steps(&self, party: &mut Party, secrets: Side<(), StepSecrets<'_>>, dt: Shared) -> Result<(Shared, Shared)> {
+        self.steps.run(party, secrets, dt)
     }
 }

@@ -16,18 +16,19 @@ use fesc_model::outline::{LayerForms, NormForm, Outline};
 use fesc_mpc::{Cost, Ledger, Request};
 use fesc_rlwe::Params;
 
-use crate::layer::LayerStages;
+use crate::block::Block;
+use crate::kernels;
 use crate::pads::Pad;
 use crate::setup::Matrix;
-use crate::stage::{Embed, Embedding, Floor, Head, Label, Norm, Pool, Widths};
+use crate::stage::{Embed, Embedding, Floor, Head, Label, Norm, Pool, Stage, Widths};
 use crate::{InferError, Result};
 
 /// The longest schedule.
 pub const MAX_TOKENS: usize = 1 << 20;
 
-/// What the client learns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
+/// What the client learns, the less first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Reveal {
     /// The label alone.
     Label,
@@ -35,11 +36,24 @@ pub enum Reveal {
     Logits,
 }
 
+impl Reveal {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Label, Self::Logits];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Label => "label",
+            Self::Logits => "logits",
+        }
+    }
+}
+
 /// The cost of one stage of one segment.
 #[derive(Debug, Clone)]
 pub struct StageCost {
-    /// Its name.
-    pub stage: &'static str,
+    /// Which.
+    pub stage: Stage,
     /// The layer, where it belongs to one.
     pub layer: Option<usize>,
     /// The segment.
@@ -72,12 +86,12 @@ enum Place {
 
 /// Writes the cost of one stage.
 pub(crate) type Declare<'a> = &'a dyn Fn(&mut Ledger) -> Result<()>;
-/// Takes the stages of a place: name, layer, segment, cost.
-type Visit<'a> = &'a mut dyn FnMut(&'static str, Option<usize>, usize, Declare<'_>) -> Result<()>;
+/// Takes the stages of a place: which, layer, segment, cost.
+type Visit<'a> = &'a mut dyn FnMut(Stage, Option<usize>, usize, Declare<'_>) -> Result<()>;
 
 /// The schedule.
 #[derive(Debug, Clone)]
-pub struct Flow {
+pub struct Schedule {
     outline: Outline,
     digest: [u8; 32],
     params: Params,
@@ -88,7 +102,7 @@ pub struct Flow {
     embedding: Embedding,
 }
 
-impl Flow {
+impl Schedule {
     /// The schedule of a model for documents of up to `tokens` tokens, with an encrypted embedding.
     ///
     /// # Errors
@@ -97,6 +111,7 @@ impl Flow {
         if tokens == 0 || tokens > MAX_TOKENS {
             return Err(InferError::Length { tokens, most: MAX_TOKENS });
         }
+        kernels::supported(outline.plan())?;
         let params = Params::linear()?;
         if params.ring() != outline.ring() {
             return Err(InferError::Width { model: outline.ring().bits(), linear: params.ring().bits() });
@@ -167,8 +182,8 @@ impl Flow {
         Embed::new(self.params, self.embedding, self.outline.shape().d_model, self.outline.frac(), segment.tokens)
     }
 
-    pub(crate) fn final_norm(&self, segment: &Segment) -> Norm {
-        Norm::new(self.params.ring(), &self.last, self.outline.frac(), segment.tokens)
+    pub(crate) fn final_norm(&self, segment: &Segment) -> Result<Box<dyn Norm>> {
+        kernels::norm(&self.outline, &self.last, self.outline.frac(), segment.tokens)
     }
 
     pub(crate) fn pool(&self, segment: &Segment) -> Pool {
@@ -198,21 +213,21 @@ impl Flow {
     /// Shows the stages of one place, in order.
     fn declare(&self, place: Place, visit: Visit<'_>) -> Result<()> {
         match place {
-            Place::Embed(s) => visit("embedding", None, s.index, &|l| self.embed(&s).declare(l)),
+            Place::Embed(s) => visit(Stage::Embedding, None, s.index, &|l| self.embed(&s).declare(l)),
             Place::Layer(layer, s) => {
-                let stages = LayerStages::new(self, layer, &s)?;
-                stages.declare(&mut |stage, declare| visit(stage, Some(layer), s.index, declare))
+                let block = Block::new(self, layer, &s)?;
+                block.declare(&mut |stage, declare| visit(stage, Some(layer), s.index, declare))
             }
             Place::Last(s) => {
-                visit("final_norm", None, s.index, &|l| self.final_norm(&s).declare(l))?;
-                visit("pool", None, s.index, &|l| {
+                visit(Stage::FinalNorm, None, s.index, &|l| self.final_norm(&s)?.declare(l))?;
+                visit(Stage::Pool, None, s.index, &|l| {
                     self.pool(&s).declare(l);
                     Ok(())
                 })
             }
             Place::End => {
-                visit("head", None, 0, &|l| self.head().declare(l))?;
-                visit("reveal", None, 0, &|l| match self.reveal {
+                visit(Stage::Head, None, 0, &|l| self.head().declare(l))?;
+                visit(Stage::Reveal, None, 0, &|l| match self.reveal {
                     Reveal::Label => self.label().declare(l),
                     Reveal::Logits => {
                         self.floor()?.declare(l);
@@ -263,9 +278,9 @@ impl Flow {
         let places = layers.flat_map(|layer| self.segments().map(move |segment| (layer, segment)));
         places.flat_map(|(layer, segment)| {
             let blocks = |matrix: Matrix| -> Result<Vec<Pad>> {
-                let linear = LayerStages::linear(self, matrix, &segment)?;
+                let projection = kernels::projection(self, layer, matrix, &segment)?;
                 let pad = |(index, &block)| Pad { layer, matrix, segment: segment.index, index, block };
-                Ok(linear.blocks().iter().enumerate().map(pad).collect())
+                Ok(projection.ahead().iter().enumerate().map(pad).collect())
             };
             Matrix::ALL.map(blocks).into_iter().flat_map(|made| match made {
                 Ok(pads) => pads.into_iter().map(Ok).collect::<Vec<_>>(),
