@@ -89,7 +89,7 @@ impl LayerStages {
         visit("gated_norm", &|l| self.gated.declare(l))?;
         visit("out_proj", &|l| {
             self.out_proj.declare(l);
-            self.leave.declare(l)
+            Ok(self.leave.declare(l)?)
         })
     }
 

@@ -90,7 +90,7 @@ impl Activate {
         self.conv.declare(ledger)?;
         Piecewise::new(&self.silu).declare(self.elements.iter().sum(), ledger)?;
         self.leave.declare(ledger)?;
-        self.leave_bc.declare(ledger)
+        Ok(self.leave_bc.declare(ledger)?)
     }
 
     /// z, x, B, C as the projection gives them, token by token.

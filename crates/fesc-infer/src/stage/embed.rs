@@ -87,7 +87,7 @@ impl Embed {
             return Ok(());
         }
         self.groups().for_each(|tokens| ledger.send(Role::P0, self.bytes(tokens)));
-        self.leave.declare(ledger)
+        Ok(self.leave.declare(ledger)?)
     }
 
     /// The rows at `frac` bits.
@@ -101,11 +101,11 @@ impl Embed {
                 crate::error::check("ids of a segment", self.tokens, ids.len())?;
                 crate::error::check("rows of a segment", self.tokens * self.width, rows.len())?;
                 let share = self.ask(party, ids, rows, table, prg)?;
-                self.leave.run(party, share)
+                Ok(self.leave.run(party, share)?)
             }
             (Role::P1, Embedding::Encrypted, Rows::Server(owner)) => {
                 let share = self.answer(party, owner)?;
-                self.leave.run(party, share)
+                Ok(self.leave.run(party, share)?)
             }
             (Role::P0, Embedding::Public, Rows::Public(rows)) => self.round(ring, rows),
             (Role::P1, Embedding::Public, Rows::Nothing) => Ok(Shared::new(ring, vec![0; self.tokens * self.width])),

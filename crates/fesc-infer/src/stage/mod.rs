@@ -22,12 +22,12 @@ mod gate;
 mod linear;
 mod norm;
 mod pool;
-mod rescale;
 mod reveal;
 mod steps;
 
 use fesc_model::Shape;
 use fesc_mpc::Role;
+pub use fesc_mpc::protocol::Rescale;
 
 pub use activate::{Activate, Active};
 pub use embed::{Embed, Embedding, Rows};
@@ -35,7 +35,6 @@ pub use gate::Gate;
 pub use linear::{Bias, Half, Linear};
 pub use norm::Norm;
 pub use pool::{Head, Pool, selection};
-pub use rescale::Rescale;
 pub use reveal::{Floor, Label};
 pub use steps::{StepSecrets, Steps};
 

@@ -61,7 +61,7 @@ impl Norm {
         self.variance.declare(ledger)?;
         self.root.declare(self.rows, ledger)?;
         Opened::declare_open(&self.bundle, &[1], ledger);
-        self.leave.declare(ledger)
+        Ok(self.leave.declare(ledger)?)
     }
 
     /// The normed rows.
@@ -79,6 +79,6 @@ impl Norm {
         opened.open(party, &[(1, &r)])?;
         let scaled = opened.product(1)?;
         drop(opened);
-        self.leave.run(party, scaled)
+        Ok(self.leave.run(party, scaled)?)
     }
 }

@@ -19,6 +19,7 @@ mod convert;
 mod leaf;
 mod mux;
 mod open;
+mod rescale;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +31,7 @@ pub use convert::Convert;
 pub use mux::Mux;
 pub(crate) use mux::{Selected, combine};
 pub use open::Open;
+pub use rescale::Rescale;
 
 /// Message tags of the online protocols, 0x0300 and up.
 pub(crate) mod tag {

@@ -40,7 +40,7 @@ mod wiring;
 
 use fesc_model::Shape;
 use fesc_model::outline::{Exponential, LayerForms, Scales, scale};
-use fesc_mpc::protocol::Opened;
+use fesc_mpc::protocol::{Opened, Rescale};
 use fesc_mpc::{Cost, Ledger, Request};
 use fesc_ring::Ring;
 
@@ -142,7 +142,7 @@ impl Dual {
             Action::Start => ledger.need(Request::Bundle(bundle.clone())),
             Action::Open(masks) if masks.is_empty() => {}
             Action::Open(masks) => Opened::declare_open(bundle, masks, ledger),
-            &Action::Round { from, to, count } => steps::declare_rescale(self.ring, from, to, count, ledger)?,
+            &Action::Round { from, to, count } => Rescale::new(self.ring, from, to, count).declare(ledger)?,
         }
         Ok(())
     }
