@@ -26,6 +26,7 @@ pub mod primes;
 pub mod ring;
 pub mod rns;
 pub mod sample;
+pub mod security;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod watch;
