@@ -10,6 +10,7 @@ pub mod aligned;
 pub mod automorphism;
 pub mod block;
 pub mod cpu;
+pub mod derive;
 pub mod double;
 pub mod fft;
 pub mod gemm;

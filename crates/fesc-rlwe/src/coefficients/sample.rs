@@ -5,12 +5,12 @@
 //! [`fesc_ring::poly`], which ends at 64 bits: 3 transforms there, 3 back.
 
 use fesc_ring::Prg;
+use fesc_ring::derive::Derive;
 use fesc_ring::modulus::Modulus;
 use fesc_ring::ntt::Ntt;
 use fesc_ring::primes::ntt_primes;
 use fesc_ring::sample::{gaussian, ternary};
 use fesc_ring::wide::{WORD, WORD_BITS};
-use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::{DEGREE, LOG_Q, SEED_BYTES};
@@ -42,13 +42,7 @@ pub(super) fn fresh_seed(prg: &mut Prg) -> [u8; SEED_BYTES] {
 
 /// The stream of a seed.
 pub(super) fn stream(purpose: Purpose, seed: &[u8; SEED_BYTES]) -> Prg {
-    let mut hash = Sha256::new();
-    hash.update(b"fesc coefficients v1");
-    hash.update([purpose as u8]);
-    hash.update(seed);
-    let mut key = [0; 16];
-    key.copy_from_slice(&hash.finalize()[..16]);
-    Prg::from_seed(key)
+    Derive::new(b"fesc coefficients v1").bytes(&[purpose as u8]).bytes(seed).stream()
 }
 
 /// `a`, uniform modulo `2^104`: its low and its high words.

@@ -9,9 +9,9 @@
 //! refused.
 
 use fesc_ring::Prg;
+use fesc_ring::derive::Derive;
 use fesc_ring::sample::uniform_mod;
 use rayon::prelude::*;
-use sha2::{Digest, Sha256};
 
 use super::basis::{Basis, Limb};
 use super::params::SEED;
@@ -52,15 +52,9 @@ pub(super) fn fresh_seed(prg: &mut Prg) -> Seed {
 
 /// The uniform row of a seed modulo one prime: a stream keyed by a hash of purpose, seed, degree and prime.
 pub(super) fn expand(limb: &Limb, domain: Domain, seed: &Seed, out: &mut [u64]) {
-    let mut hash = Sha256::new();
-    hash.update(b"fesc slots v1");
-    hash.update(domain.name());
-    hash.update(seed);
-    hash.update((out.len() as u64).to_le_bytes());
-    hash.update(limb.modulus.value().to_le_bytes());
-    let mut key = [0; 16];
-    key.copy_from_slice(&hash.finalize()[..16]);
-    uniform_mod(&mut Prg::from_seed(key), limb.modulus, out);
+    let derive = Derive::new(b"fesc slots v1").bytes(domain.name()).bytes(seed);
+    let mut stream = derive.numbers([out.len() as u64, limb.modulus.value()]).stream();
+    uniform_mod(&mut stream, limb.modulus, out);
 }
 
 /// A seed and rows modulo the first primes, as bytes.
