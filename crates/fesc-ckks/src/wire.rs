@@ -196,11 +196,7 @@ fn write_polys<'a>(params: &Params, polys: impl IntoIterator<Item = &'a Poly>, o
 fn read_limb(params: &Params, i: usize, bytes: &[u8], limb: &mut [u64]) -> std::result::Result<(), u64> {
     let prime = params.modulus(i).value();
     // The length is exact and fills whole bytes, so unpacking cannot refuse.
-    let unpacked = params.packing(i).unpack_into(bytes, limb).is_ok();
-    if !unpacked || limb.iter().fold(false, |bad, &x| bad | (x >= prime)) {
-        return Err(prime);
-    }
-    Ok(())
+    if params.packing(i).unpack_residues(bytes, prime, limb).unwrap_or(false) { Ok(()) } else { Err(prime) }
 }
 
 /// Reads `polys` polynomials over the first `limbs` primes from a body of exactly that length.

@@ -83,11 +83,8 @@ pub(super) fn read(basis: &Basis, domain: Domain, bytes: &[u8], rows: &mut [u64]
         rest = after;
     }
     parts.into_par_iter().try_for_each(|(part, row, limb)| {
-        limb.wire.unpack_into(part, row)?;
         let modulus = limb.modulus.value();
-        // The whole row is read before the verdict.
-        let largest = row.iter().fold(0, |most, &x| most.max(x));
-        if largest < modulus { Ok(()) } else { Err(RlweError::Residue { what, modulus }) }
+        if limb.wire.unpack_residues(part, modulus, row)? { Ok(()) } else { Err(RlweError::Residue { what, modulus }) }
     })?;
     Ok(*seed)
 }
