@@ -88,7 +88,6 @@ mod combine;
 mod evaluator;
 mod key;
 mod params;
-mod pool;
 mod weights;
 mod wire;
 
