@@ -4,12 +4,12 @@
 //! by less than 1.5 ulps of y (2^-16), and no value is further off than 8; it is the twin's bit for bit where
 //! no rounding has anything to round.
 
+use fesc_model::float::{Factors, recurrence};
 use fesc_model::outline::scale::SEGMENT;
 use fesc_model::twin::{ExpForm, Rounding};
 
 use super::support::{Decay, Document, Layer, Source, distance, document, layer, private, with_exp};
 use crate::Dual;
-use crate::reference::{Plain, recurrence};
 
 /// The kernels of a document: one per segment.
 fn kernels(layer: &Layer, tokens: usize) -> Vec<(Dual, usize)> {
@@ -106,10 +106,10 @@ fn exact_where_nothing_is_rounded() {
 /// with a carry; without decay all factors are exactly 1. `reach` is what the absolute values add up to
 /// without decay. Roundings: scores and M once per token of a chunk, Lt and left factors through the scores,
 /// col and V once per token through B and C, states and H once per chunk, C H and y once.
-fn tolerance(layer: &Layer, plain: &Plain, q: usize, decay: Decay) -> Vec<f64> {
+fn tolerance(layer: &Layer, plain: &Factors, q: usize, decay: Decay) -> Vec<f64> {
     let (s, n) = (&layer.forms.scales, layer.shape.state as f64);
     let absolute = |v: &[f64]| v.iter().map(|v| v.abs()).collect::<Vec<_>>();
-    let still = Plain {
+    let still = Factors {
         x: absolute(&plain.x),
         b: absolute(&plain.b),
         c: absolute(&plain.c),

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use fesc_model::float::Factors;
 use fesc_model::outline::{LayerForms, scale};
 use fesc_model::twin::{Calibration, ExpForm, Preset, Twin};
 use fesc_model::{Config, Model, Shape, Weights};
@@ -12,7 +13,6 @@ use fesc_net::Channel;
 use fesc_ot::CotKind;
 use fesc_ring::Prg;
 
-use crate::reference::Plain;
 use crate::{Carry, Dual, Packet, Result, Scan};
 
 /// One layer with its forms.
@@ -101,10 +101,10 @@ impl Document {
     }
 
     /// The packet in floating point.
-    pub(super) fn plain(&self, layer: &Layer) -> Plain {
+    pub(super) fn plain(&self, layer: &Layer) -> Factors {
         let s = &layer.forms.scales;
         let real = |v: &[i64], bits: u32| v.iter().map(|&v| v as f64 / f64::from(bits).exp2()).collect();
-        Plain {
+        Factors {
             x: real(&self.x, s.x),
             b: real(&self.b, s.bc),
             c: real(&self.c, s.bc),
