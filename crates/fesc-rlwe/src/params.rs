@@ -1,8 +1,8 @@
 //! Degree and modulus, checked once.
 //!
-//! The limits are those of [`fesc_ring::security`] (ternary secret, errors of deviation 3.2). The sets in use:
-//! `N = 2048` and `q = 2^48` has 143 bits for one secret, `N = 4096` and `2^104` has 131, `N = 16384` and
-//! `2^349` has 160.
+//! The limits are those of [`fesc_ring::security`] (ternary secret, errors of deviation 3.2). The sets in
+//! use: `N = 2048` and `q = 2^48` has 143 bits for one secret, `N = 4096` and `2^104` has 131, `N = 16384`
+//! and `2^349` has 160.
 
 use fesc_ring::{Ring, security};
 

@@ -5,10 +5,13 @@
 //! | [`Open`] | 2 l (to one party: l) | 1 |
 //! | [`Bilinear`] | 2 l per opened element | 1 |
 //! | [`Convert`] (known-sign truncation, ring extension) | 2; truncate-reduce: 0 | 1; 0 |
-//! | [`Compare`], n bits, K thresholds, D = ceil((n-1)/3) digits | 3 D + 7 K (2 D - 1) + K (6 (D - 1) - 2 log2 D), D a power of 2 | 2 + ceil(log2 D) |
+//! | [`Compare`] | 3 D + 7 K (2 D - 1) + K (6 (D - 1) - 2 log2 D) | 2 + ceil(log2 D) |
 //! | [`Mux`] | 2 l + 2 | 1 |
 //! | [`BitToArithmetic`] | 2 | 1 |
 //! | [`ArgMax`] | the sum of its comparisons and muxes | depth of the tournament times theirs |
+//!
+//! A comparison of n bits has K thresholds and D = ceil((n-1)/3) digits; its bits are those for D a power
+//! of 2.
 
 mod and_tree;
 mod argmax;

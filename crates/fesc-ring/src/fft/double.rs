@@ -5,7 +5,8 @@
 //! `w_j = exp(2 pi i 5^j / (8 nodes))`,
 //!
 //! ```text
-//! y[2 nodes g + j] = a + w_j b,  y[2 nodes g + nodes + j] = a - w_j b,   a = x[nodes g + j],  b = x[n / 2 + nodes g + j].
+//! y[2 nodes g + j]         = a + w_j b,     a = x[nodes g + j]
+//! y[2 nodes g + nodes + j] = a - w_j b,     b = x[n / 2 + nodes g + j]
 //! ```
 //!
 //! # Error

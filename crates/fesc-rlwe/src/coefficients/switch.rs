@@ -5,8 +5,10 @@
 //! and Smart 2012, in residues as Han and Ki 2020). For the primes `p_i` of [`super::residues`]:
 //!
 //! ```text
-//! key      (k0_i, k1_i) = (e_i - k1_i s + P delta_i sigma(s), k1_i) mod Q P        delta_i = 1 mod p_i, 0 mod the other
-//! switch   (c0, c1) -> (c0, 0) + round(sum_i [c1 mod p_i] (k0_i, k1_i) / P)        `c1 sigma(s) = sum_i [c1 mod p_i] delta_i sigma(s) mod Q`
+//! key      (k0_i, k1_i) = (e_i - k1_i s + P delta_i sigma(s), k1_i) mod Q P
+//!          delta_i = 1 mod p_i, 0 mod the other
+//! switch   (c0, c1) -> (c0, 0) + round(sum_i [c1 mod p_i] (k0_i, k1_i) / P)
+//!          c1 sigma(s) = sum_i [c1 mod p_i] delta_i sigma(s) mod Q
 //! ```
 //!
 //! Noise: a digit is below `2^30`, so `sum digit e / P` has deviation `sqrt(2 N / 3) 2^30 sigma / P = 2.6`

@@ -10,9 +10,12 @@
 //! |---|---|
 //! | [`Method::Left`], each party uploads its left share | `2 b'' (l'' s'' U + l'' r'' D)` |
 //! | [`Method::Right`], its right share | `2 b'' (r'' s'' U + l'' r'' D)` |
-//! | [`Method::Both`], one party uploads both its shares and gets one answer for both cross terms | `b'' ((l'' + r'') s'' U + l'' r'' D)` |
+//! | [`Method::Both`], one party uploads both | `b'' ((l'' + r'') s'' U + l'' r'' D)` |
 //! | [`Method::Square`], one mask times itself | `b'' (s'' U + D)` |
-//! | [`Method::Shared`], sums of squares of rows together with the same rows times scalars | `b'' (s'' + 1) (U + D)`, one more `U` for every group |
+//! | [`Method::Shared`], sums of squares and scaled rows | `b'' (s'' + 1) (U + D)`, one more `U` per group |
+//!
+//! `Both` gets one answer for both cross terms; `Shared` makes the sums of squares of rows together with the
+//! same rows times scalars.
 //!
 //! All splits into powers of two and whole indices are tried. Full tiles of the batch and what is left over
 //! are planned apart. The parties take turns as the one who uploads in the last three methods, so a single

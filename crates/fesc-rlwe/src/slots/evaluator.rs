@@ -22,7 +22,7 @@ const KEEP: usize = 192;
 pub struct Evaluator {
     params: SlotParams,
     key: Cipher,
-    /// Buffers of ciphertext size: a fresh one costs 512 page faults, about as much time as reading an upload.
+    /// Buffers of ciphertext size: a fresh one costs 512 page faults, about as long as reading an upload.
     pool: Pool,
     /// Memory for the weights of a combination: as large as a block of sums, and as dear to allocate.
     pub(super) scratch: Mutex<Zeroizing<Vec<u64>>>,
