@@ -25,7 +25,7 @@ use fesc_ring::automorphism::Table;
 
 use crate::poly::Poly;
 use crate::server::{EvaluationKeys, KeyId, KeyPurpose, SwitchingKey, conjugation_element, rotation_element};
-use crate::switch::{Job, Own, Source, Tables};
+use crate::switch::{Job, LazyDigits, Own, Tables};
 use crate::{Ciphertext, CkksError, Params, Result};
 
 /// Largest relative difference of scales that counts as equal.
@@ -93,7 +93,7 @@ impl Evaluator {
     }
 
     fn automorphism(&self, c: &Ciphertext, key: &SwitchingKey, order: &Table) -> Ciphertext {
-        let source = Source::new(&self.params, &self.tables, &c.c1, c.level);
+        let source = LazyDigits::new(&self.params, &self.tables, &c.c1, c.level);
         let mut out = [self.pair(c.level + 1)];
         let jobs = [Job { key, order: Some(order), own: Own::Image(&c.c0) }];
         self.tables.by_specials(c.level).switch(&self.params, &source, &jobs, &mut out, None);

@@ -24,7 +24,7 @@ pub(super) const Q_MASK: u128 = (1 << LOG_Q) - 1;
 
 /// What a seed is expanded for. Streams of different purposes are independent.
 #[derive(Clone, Copy)]
-pub(super) enum Purpose {
+pub(super) enum SeedPurpose {
     /// `a` of an upload.
     Upload,
     /// `p1` of a public key.
@@ -41,13 +41,13 @@ pub(super) fn fresh_seed(prg: &mut Prg) -> [u8; SEED_BYTES] {
 }
 
 /// The stream of a seed.
-pub(super) fn stream(purpose: Purpose, seed: &[u8; SEED_BYTES]) -> Prg {
+pub(super) fn stream(purpose: SeedPurpose, seed: &[u8; SEED_BYTES]) -> Prg {
     Derive::new(b"fesc coefficients v1").bytes(&[purpose as u8]).bytes(seed).stream()
 }
 
 /// `a`, uniform modulo `2^104`: its low and its high words.
 pub(super) fn uniform(seed: &[u8; SEED_BYTES]) -> [Vec<u64>; 2] {
-    let mut prg = stream(Purpose::Upload, seed);
+    let mut prg = stream(SeedPurpose::Upload, seed);
     std::array::from_fn(|_| {
         let mut words = vec![0; DEGREE];
         prg.fill_u64(&mut words);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn purposes_and_seeds_give_different_streams() {
-        let mut first: Vec<u64> = [Purpose::Upload, Purpose::Key, Purpose::Mask, Purpose::Switch]
+        let mut first: Vec<u64> = [SeedPurpose::Upload, SeedPurpose::Key, SeedPurpose::Mask, SeedPurpose::Switch]
             .into_iter()
             .flat_map(|p| [stream(p, &[0; 16]).next_u64(), stream(p, &[1; 16]).next_u64()])
             .collect();

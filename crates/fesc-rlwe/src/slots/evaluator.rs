@@ -12,7 +12,7 @@ use super::basis::{Basis, KEPT, LIMBS};
 use super::key::{SHARE_MASK, check_values, transform_small};
 use super::params::SlotParams;
 use super::weights::residues;
-use super::wire::{self, Domain, Seed};
+use super::wire::{self, Seed, SeedDomain};
 use crate::{Result, RlweError};
 
 /// Most buffers that are kept: a tile of 128 ciphertexts and a block of 64 sums.
@@ -60,7 +60,7 @@ impl Blind {
     }
 }
 
-fn receive(basis: &Basis, pool: &Pool, domain: Domain, bytes: &[u8]) -> Result<Cipher> {
+fn receive(basis: &Basis, pool: &Pool, domain: SeedDomain, bytes: &[u8]) -> Result<Cipher> {
     let n = basis.degree();
     let mut rows = pool.take(2 * LIMBS * n);
     let (b, a) = rows.split_at_mut(LIMBS * n);
@@ -76,7 +76,7 @@ impl Evaluator {
     /// If the length is wrong or a residue is not reduced.
     pub fn new(params: SlotParams, public_key: &[u8]) -> Result<Self> {
         let pool = Pool::with_limit(KEEP * 2 * LIMBS * params.slots());
-        let key = receive(params.basis(), &pool, Domain::PublicKey, public_key)?;
+        let key = receive(params.basis(), &pool, SeedDomain::PublicKey, public_key)?;
         Ok(Self { params, key, pool, scratch: Mutex::new(Zeroizing::new(Vec::new())) })
     }
 
@@ -90,7 +90,7 @@ impl Evaluator {
     /// # Errors
     /// If the length is wrong or a residue is not reduced.
     pub fn receive(&self, bytes: &[u8]) -> Result<Cipher> {
-        receive(self.params.basis(), &self.pool, Domain::Upload, bytes)
+        receive(self.params.basis(), &self.pool, SeedDomain::Upload, bytes)
     }
 
     /// A buffer of a sum, with any content: wiped when it goes back.
@@ -198,7 +198,7 @@ impl Evaluator {
         let (basis, n) = (self.params.basis(), self.params.slots());
         d0.par_chunks_exact_mut(n).zip(&basis.limbs[..KEPT]).for_each(|(row, limb)| {
             let mut sent = vec![0; n];
-            wire::expand(limb, Domain::Response, seed, &mut sent);
+            wire::expand(limb, SeedDomain::Response, seed, &mut sent);
             limb.sub_from(row, &sent);
         });
         let mut share = basis.slots_of_floor(&mut d0, true);

@@ -20,26 +20,26 @@ use crate::{Result, RlweError};
 
 /// What a seed is for. One seed never serves two.
 #[derive(Clone, Copy)]
-pub(super) enum Domain {
+pub(super) enum SeedDomain {
     PublicKey,
     Upload,
     Response,
 }
 
-impl Domain {
+impl SeedDomain {
     fn name(self) -> &'static [u8; 16] {
         match self {
-            Domain::PublicKey => b"slots public key",
-            Domain::Upload => b"slots upload a  ",
-            Domain::Response => b"slots answer d0 ",
+            SeedDomain::PublicKey => b"slots public key",
+            SeedDomain::Upload => b"slots upload a  ",
+            SeedDomain::Response => b"slots answer d0 ",
         }
     }
 
     fn what(self) -> &'static str {
         match self {
-            Domain::PublicKey => "a public key of the slots engine",
-            Domain::Upload => "an encrypted operand",
-            Domain::Response => "a response of the slots engine",
+            SeedDomain::PublicKey => "a public key of the slots engine",
+            SeedDomain::Upload => "an encrypted operand",
+            SeedDomain::Response => "a response of the slots engine",
         }
     }
 }
@@ -51,7 +51,7 @@ pub(super) fn fresh_seed(prg: &mut Prg) -> Seed {
 }
 
 /// The uniform row of a seed modulo one prime: a stream keyed by a hash of purpose, seed, degree and prime.
-pub(super) fn expand(limb: &Limb, domain: Domain, seed: &Seed, out: &mut [u64]) {
+pub(super) fn expand(limb: &Limb, domain: SeedDomain, seed: &Seed, out: &mut [u64]) {
     let derive = Derive::new(b"fesc slots v1").bytes(domain.name()).bytes(seed);
     let mut stream = derive.numbers([out.len() as u64, limb.modulus.value()]).stream();
     uniform_mod(&mut stream, limb.modulus, out);
@@ -70,7 +70,7 @@ pub(super) fn write(basis: &Basis, seed: &Seed, rows: &[u64]) -> Vec<u8> {
 }
 
 /// The seed and the rows modulo the first primes of a received message; `rows` has a row for each.
-pub(super) fn read(basis: &Basis, domain: Domain, bytes: &[u8], rows: &mut [u64]) -> Result<Seed> {
+pub(super) fn read(basis: &Basis, domain: SeedDomain, bytes: &[u8], rows: &mut [u64]) -> Result<Seed> {
     let (n, what) = (basis.degree(), domain.what());
     let bits = basis.bits(rows.len() / n) as usize;
     length(what, SEED + bits * n / 8, bytes.len())?;

@@ -154,14 +154,14 @@ pub(super) struct Outcome {
 
 /// Who makes the correlations.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Source {
+pub(super) enum MadeBy {
     Dealer,
     /// The parties themselves; their messages are counted with the online ones.
     TwoParty,
 }
 
 /// Runs kernels one after the other over a document, each on its tokens.
-pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usize)], source: Source) -> Outcome {
+pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usize)], source: MadeBy) -> Outcome {
     let mut prg = Prg::from_seed([5; 16]);
     let mut from = 0;
     let mut packets: Vec<[Packet; 2]> = Vec::new();
@@ -175,8 +175,8 @@ pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usiz
     let run = |role: Role, mut channel: Channel, dealer: Channel, own: Prg| {
         let taken = Arc::clone(&taken[role.index()]);
         let source: Box<dyn Correlations + Send> = match source {
-            Source::Dealer => Box::new(Noted { dealer: Dealer::new(role, dealer), taken }),
-            Source::TwoParty => Box::new(TwoParty::setup(role, &mut channel, CotKind::Silent, own).unwrap()),
+            MadeBy::Dealer => Box::new(Noted { dealer: Dealer::new(role, dealer), taken }),
+            MadeBy::TwoParty => Box::new(TwoParty::setup(role, &mut channel, CotKind::Silent, own).unwrap()),
         };
         let mut party = Party::new(role, channel, source);
         let skip = (role == Role::P1).then_some(secrets.skip);

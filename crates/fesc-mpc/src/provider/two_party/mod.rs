@@ -27,7 +27,7 @@ use fesc_ring::{Prg, Ring};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::{Correlations, CrossTerms};
-use crate::correlation::{Bundle, Field, Form, Material, Request};
+use crate::correlation::{Bundle, Field, Material, ProductShape, Request};
 use crate::error::{MpcError, check_len};
 use crate::{Role, bilinear};
 
@@ -184,7 +184,7 @@ impl TwoParty {
                 None => ole::cross_terms(self, channel, bundle, product, left, right)?,
             };
             check_len("cross terms of a product", bundle.product_len(p), share.len())?;
-            bilinear::accumulate(bundle.ring, &Form::new(bundle, product)?, &[(left, right)], &mut share)?;
+            bilinear::accumulate(bundle.ring, &ProductShape::new(bundle, product)?, &[(left, right)], &mut share)?;
             half.fields.push(ring_field(share));
         }
         Ok(half)
