@@ -5,8 +5,9 @@ use fesc_ring::Prg;
 use zeroize::Zeroize;
 
 use crate::iknp::{self, IknpReceiver, IknpSender};
+use crate::messages::{TAG_IKNP, TAG_TREES};
 use crate::params::SilentParams;
-use crate::session::{Session, TAG_IKNP, TAG_TREES};
+use crate::session::Session;
 use crate::silent::Iteration;
 use crate::stock::CotSource;
 use crate::{CotKind, OtCost, OtError, base};

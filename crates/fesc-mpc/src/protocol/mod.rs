@@ -36,15 +36,4 @@ pub(crate) use mux::{Selected, combine};
 pub use open::Open;
 pub use rescale::Rescale;
 
-/// Message tags of the online protocols, 0x0300 and up.
-pub(crate) mod tag {
-    use fesc_net::Tag;
-    pub const OPEN: Tag = Tag(0x0301);
-    pub const MASKED: Tag = Tag(0x0302);
-    pub const WRAP: Tag = Tag(0x0303);
-    pub const DIGITS: Tag = Tag(0x0304);
-    pub const LEAVES: Tag = Tag(0x0305);
-    pub const AND: Tag = Tag(0x0306);
-    pub const SELECT: Tag = Tag(0x0307);
-    pub const DABIT: Tag = Tag(0x0308);
-}
+pub(crate) use crate::messages::tag;

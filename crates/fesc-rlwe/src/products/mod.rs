@@ -30,9 +30,10 @@ use std::sync::Arc;
 use fesc_mpc::correlation::Bundle;
 use fesc_mpc::provider::{CrossTerms, TwoParty};
 use fesc_mpc::{MpcError, Role};
-use fesc_net::{Channel, Tag};
+use fesc_net::Channel;
 use fesc_ring::Prg;
 
+use crate::messages::tag;
 use crate::slots::{Evaluator, KeyHolder, SlotParams};
 use crate::{RlweError, coefficients};
 pub use failures::{Failures, failures};
@@ -48,9 +49,6 @@ const HELD: usize = if cfg!(test) { 10 } else { 128 };
 
 /// Plans that are kept. A run has a few dozen bundles.
 const PLANS: usize = 64;
-
-const KEY: Tag = Tag(0x0420);
-const SCALAR_KEY: Tag = Tag(0x0423);
 
 impl From<RlweError> for MpcError {
     fn from(error: RlweError) -> Self {
@@ -105,9 +103,9 @@ impl Rlwe {
         let _ = role;
         let params = SlotParams::standard()?;
         let (holder, public) = KeyHolder::new(params.clone(), &mut prg);
-        let theirs = channel.exchange(KEY, public, params.upload_bytes())?;
+        let theirs = channel.exchange(tag::SLOTS_KEY, public, params.upload_bytes())?;
         let (scalar_holder, public) = coefficients::KeyHolder::new(&mut prg)?;
-        let their_scalars = channel.exchange(SCALAR_KEY, public, coefficients::KEY_BYTES)?;
+        let their_scalars = channel.exchange(tag::SCALAR_KEY, public, coefficients::KEY_BYTES)?;
         let prices = Prices::new(&params, HELD);
         let evaluator = Evaluator::new(params, &theirs)?;
         let scalar_evaluator = coefficients::Evaluator::new(&their_scalars)?;

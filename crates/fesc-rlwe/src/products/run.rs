@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use fesc_mpc::correlation::Bundle;
 use fesc_mpc::{MpcError, Role};
-use fesc_net::{Channel, Tag};
+use fesc_net::Channel;
 use fesc_ring::Prg;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
@@ -21,10 +21,8 @@ use zeroize::Zeroizing;
 use super::layout::{Layout, Places};
 use super::plan::{Method, Operand, Piece, ProductPlan, Task};
 use crate::Result;
+use crate::messages::tag;
 use crate::slots::{Cipher, Evaluator, KeyHolder, Multiplier, Sum};
-
-const UPLOAD: Tag = Tag(0x0421);
-const ANSWER: Tag = Tag(0x0422);
 
 /// Answers sent before as many of the peer's are awaited.
 const WINDOW: usize = if cfg!(test) { 8 } else { 64 };
@@ -205,7 +203,7 @@ impl<'a> Session<'a> {
             };
             let made = seeded.into_par_iter().map(encrypt).collect::<Result<Vec<_>>>()?;
             for bytes in made {
-                self.channel.send(UPLOAD, bytes)?;
+                self.channel.send(tag::SLOTS_UPLOAD, bytes)?;
             }
         }
         Ok(())
@@ -216,7 +214,7 @@ impl<'a> Session<'a> {
         let mut ciphers = Vec::with_capacity(count);
         for start in (0..count).step_by(BATCH) {
             let bytes: Vec<Vec<u8>> = (start..count.min(start + BATCH))
-                .map(|_| self.channel.recv(UPLOAD, self.work.evaluator.params().upload_bytes()))
+                .map(|_| self.channel.recv(tag::SLOTS_UPLOAD, self.work.evaluator.params().upload_bytes()))
                 .collect::<Result<_, _>>()?;
             let evaluator = self.work.evaluator;
             let read: Vec<Cipher> = bytes.par_iter().map(|b| evaluator.receive(b)).collect::<Result<_>>()?;
@@ -357,7 +355,7 @@ impl<'a> Session<'a> {
             })
             .collect();
         for (task, o, bytes, share) in answers {
-            self.channel.send(ANSWER, bytes)?;
+            self.channel.send(tag::SLOTS_ANSWER, bytes)?;
             self.add(&task, o, &share);
             traffic.sent += 1;
             if traffic.sent.is_multiple_of(WINDOW) {
@@ -373,7 +371,7 @@ impl<'a> Session<'a> {
         let awaited: Vec<_> = traffic.awaited.drain(..count).collect();
         let bytes: Vec<Vec<u8>> = awaited
             .iter()
-            .map(|_| self.channel.recv(ANSWER, self.work.holder.params().response_bytes()))
+            .map(|_| self.channel.recv(tag::SLOTS_ANSWER, self.work.holder.params().response_bytes()))
             .collect::<Result<_, _>>()?;
         let holder = self.work.holder;
         let shares: Vec<_> = bytes.par_iter().map(|b| holder.open(b).map(Zeroizing::new)).collect::<Result<_>>()?;

@@ -38,9 +38,7 @@ use super::layout::Places;
 use super::plan::{Operand, Prices, ProductPlan};
 use crate::Result;
 use crate::coefficients::{self, Evaluator, KeyHolder, MAX_SUMMANDS, Scalars};
-
-const UPLOAD: Tag = Tag(0x0424);
-const ANSWER: Tag = Tag(0x0425);
+use crate::messages::tag;
 
 /// Bytes on their way to a peer that reads, and most of one batch place. Few in tests, so that these see more
 /// than one group.
@@ -192,9 +190,9 @@ impl Engine<'_> {
         let mut uploads = uploads.into_iter();
         for group in scaled.groups() {
             for upload in uploads.by_ref().take(group.len()) {
-                channel.send(UPLOAD, upload)?;
+                channel.send(tag::SCALAR_UPLOAD, upload)?;
             }
-            let theirs = receive(channel, UPLOAD, group.len(), layout.upload_bytes())?;
+            let theirs = receive(channel, tag::SCALAR_UPLOAD, group.len(), layout.upload_bytes())?;
             let answer = |((b, upload), mut prg): ((usize, Vec<u8>), Prg)| {
                 let values = self.scalars(scaled, b, masks);
                 self.evaluator.answer(layout, &upload, Scalars { values: &values, reach: &reach }, &mut prg)
@@ -202,10 +200,10 @@ impl Engine<'_> {
             let work = group.clone().into_par_iter().zip(theirs).zip(streams(prg, group.len()));
             let made: Vec<_> = work.map(answer).collect::<Result<_>>()?;
             for (b, (answer, share)) in group.clone().zip(made) {
-                channel.send(ANSWER, answer)?;
+                channel.send(tag::SCALAR_ANSWER, answer)?;
                 self.add(scaled, b, &Zeroizing::new(share), out);
             }
-            let answers = receive(channel, ANSWER, group.len(), layout.response_bytes())?;
+            let answers = receive(channel, tag::SCALAR_ANSWER, group.len(), layout.response_bytes())?;
             let open = |answer: &Vec<u8>| self.holder.finish(layout, answer).map(Zeroizing::new);
             let shares: Vec<_> = answers.par_iter().map(open).collect::<Result<_>>()?;
             for (b, share) in group.zip(shares) {

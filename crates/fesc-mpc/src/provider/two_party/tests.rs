@@ -2,6 +2,8 @@
 //! ones.
 #![allow(clippy::unwrap_used)]
 
+use fesc_net::Tag;
+
 use super::*;
 use crate::correlation::{Bundle, DaBits, Leaves, Select};
 use crate::testing::{check_provider, ring, sample_requests};
