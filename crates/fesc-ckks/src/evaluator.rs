@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | sums, plaintexts, constants, levels | `evaluator/sums.rs` | 0 |
 //! | products, relinearisation, rescaling | `evaluator/products.rs` | a key switch; `2 l + 2` to rescale |
-//! | rotations, conjugation | here and `hoist.rs` | a key switch ([`SwitchCost`](crate::server::SwitchCost)) |
+//! | rotations, conjugation | here, `hoist.rs` | a key switch ([`SwitchCost`](crate::server::SwitchCost)) |
 //! | linear maps | `linear.rs` | one key switch per giant step and a sum per baby step |
 //!
 //! What these do to the noise is in [`noise`](crate::noise). A ciphertext never leaves the server as it is
@@ -25,7 +25,7 @@ use fesc_ring::automorphism::Table;
 
 use crate::poly::Poly;
 use crate::server::{EvaluationKeys, KeyId, KeyPurpose, SwitchingKey, conjugation_element, rotation_element};
-use crate::switch::{Job, Own, Source, Tables};
+use crate::switch::{Job, LazyDigits, Own, Tables};
 use crate::{Ciphertext, CkksError, Params, Result};
 
 /// Largest relative difference of scales that counts as equal.
@@ -93,7 +93,7 @@ impl Evaluator {
     }
 
     fn automorphism(&self, c: &Ciphertext, key: &SwitchingKey, order: &Table) -> Ciphertext {
-        let source = Source::new(&self.params, &self.tables, &c.c1, c.level);
+        let source = LazyDigits::new(&self.params, &self.tables, &c.c1, c.level);
         let mut out = [self.pair(c.level + 1)];
         let jobs = [Job { key, order: Some(order), own: Own::Image(&c.c0) }];
         self.tables.by_specials(c.level).switch(&self.params, &source, &jobs, &mut out, None);

@@ -16,7 +16,7 @@
 
 use crate::evaluator::Evaluator;
 use crate::poly::Poly;
-use crate::switch::{Digits, Job, Own, Source, each_prime, prime_at};
+use crate::switch::{Digits, Job, LazyDigits, Own, each_prime, prime_at};
 use crate::{Ciphertext, Params, Result};
 
 /// A ciphertext with its digits, ready for rotations.
@@ -54,7 +54,7 @@ impl Evaluator {
     pub fn decompose<'a>(&'a self, c: &'a Ciphertext) -> Result<Hoisted<'a>> {
         let params = self.params();
         self.check_mine(&c.params, c.owner)?;
-        let source = Source::new(params, self.tables(), &c.c1, c.level);
+        let source = LazyDigits::new(params, self.tables(), &c.c1, c.level);
         let (n, level, count) = (params.degree(), c.level, source.count());
         let mut limbs = Poly::scratch(params, count * (level + 1 + params.specials()));
         let places = limbs.words_mut().chunks_exact_mut(count * n).collect();
@@ -80,7 +80,7 @@ impl Evaluator {
     /// As [`Evaluator::rotate`].
     pub fn rotate_many(&self, c: &Ciphertext, steps: &[i64]) -> Result<Vec<Ciphertext>> {
         self.check_mine(&c.params, c.owner)?;
-        let source = Source::new(self.params(), self.tables(), &c.c1, c.level);
+        let source = LazyDigits::new(self.params(), self.tables(), &c.c1, c.level);
         self.rotations(c, &source, steps)
     }
 

@@ -30,7 +30,7 @@ use zeroize::Zeroize;
 
 use crate::evaluator::Evaluator;
 use crate::poly::Poly;
-use crate::switch::{Job, Own, Row, Source, each_prime, prime_at, product_of_specials, rows};
+use crate::switch::{Job, LazyDigits, Own, Row, each_prime, prime_at, product_of_specials, rows};
 use crate::{Ciphertext, CkksError, Encoder, Params, Result};
 
 /// What a giant step costs in baby steps, roughly: digits of its own and two divisions.
@@ -197,7 +197,7 @@ impl Transform {
         let limbs = self.level + 1 + params.specials();
         let mut inner: Vec<[Poly; 2]> = self.giants.iter().map(|_| evaluator.pair(limbs)).collect();
         let rotates = babies.iter().any(Option::is_some);
-        let source = rotates.then(|| Source::new(params, evaluator.tables(), &c.c1, self.level));
+        let source = rotates.then(|| LazyDigits::new(params, evaluator.tables(), &c.c1, self.level));
         let primes: Vec<usize> = (0..limbs).map(|place| prime_at(params, self.level, place)).collect();
         let pairs = inner.iter_mut().map(|[x, y]| [x.words_mut(), y.words_mut()]);
         let rows = rows(pairs, n).into_iter().enumerate().collect();
@@ -244,7 +244,7 @@ impl Transform {
     fn giant(&self, evaluator: &Evaluator, job: &Job<'_>, [w0, w1]: [&Poly; 2], sums: &mut [Poly; 2]) {
         let (params, n) = (&self.params, self.params.degree());
         let divided = evaluator.tables().by_specials(self.level).divide(params, w1);
-        let source = Source::new(params, evaluator.tables(), &divided, self.level);
+        let source = LazyDigits::new(params, evaluator.tables(), &divided, self.level);
         let [x, y] = sums;
         let rows: Vec<(usize, Row<'_>)> = rows([[x.words_mut(), y.words_mut()]], n).into_iter().enumerate().collect();
         let primes: Vec<usize> = (0..rows.len()).map(|place| prime_at(params, self.level, place)).collect();

@@ -11,7 +11,6 @@
 //! check.
 
 mod chain;
-pub mod security;
 
 use std::fmt;
 use std::ops::Range;
@@ -23,6 +22,7 @@ use fesc_ring::modulus::Modulus;
 use fesc_ring::ntt::Ntt;
 use fesc_ring::pool::Pool;
 use fesc_ring::rns::{self, Prime};
+use fesc_ring::security;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -77,7 +77,8 @@ impl Params {
     /// Whatever is outside the limits of the module documentation, with the numbers.
     pub fn new(literal: &ParamsLiteral) -> Result<Self> {
         let log_n = literal.log_n;
-        let limit = security::limit(log_n).ok_or(CkksError::Degree { log_n, min: MIN_LOG_N, max: MAX_LOG_N })?;
+        let known = (MIN_LOG_N..=MAX_LOG_N).contains(&log_n).then(|| security::limit(log_n)).flatten();
+        let limit = known.ok_or(CkksError::Degree { log_n, min: MIN_LOG_N, max: MAX_LOG_N })?;
         Self::build(literal, |log_qp| {
             if log_qp <= f64::from(limit) {
                 return Ok(());

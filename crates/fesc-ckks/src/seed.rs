@@ -10,8 +10,8 @@
 //! generator, whose seed is the next 16 bytes of that stream: limbs can be expanded in any order and in
 //! parallel.
 
+use fesc_ring::derive::Derive;
 use fesc_ring::{Prg, sample};
-use sha2::{Digest, Sha256};
 
 use crate::Params;
 use crate::poly::Poly;
@@ -50,15 +50,7 @@ pub(crate) fn fresh(prg: &mut Prg) -> Seed {
 
 /// The stream of an object.
 pub(crate) fn stream(params: &Params, label: Label, seed: Seed) -> Prg {
-    let mut hash = Sha256::new();
-    hash.update(b"fesc-ckks seed 1");
-    hash.update(params.digest());
-    hash.update(label.bytes());
-    hash.update(seed);
-    let digest: [u8; 32] = hash.finalize().into();
-    let mut key = [0; 16];
-    key.copy_from_slice(&digest[..16]);
-    Prg::from_seed(key)
+    Derive::new(b"fesc-ckks seed 1").bytes(params.digest()).bytes(&label.bytes()).bytes(&seed).stream()
 }
 
 /// The seeds of the next polynomial's limbs.

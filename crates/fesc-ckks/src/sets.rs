@@ -5,7 +5,7 @@
 //! stay below `2^50`. Several special primes keep keys small. And a masked result needs room: at the end of
 //! the depth [`BOUNDARY`] more primes are left, which with the base hold a bounded mask (design 7.2: phase,
 //! 40 bits, `log2` of the number of coefficients). The paper's `L = 256` set has 880 bits, over our limit of
-//! 859 at `N = 32768` ([`security`](crate::params::security)); with the boundary so has its `L = 128` set.
+//! 859 at `N = 32768` ([`fesc_ring::security`]); with the boundary so has its `L = 128` set.
 //! Both take primes of 36 bits instead of 40, which costs 4 bits of precision.
 //!
 //! Three sets were changed when the limits became one percent lower (868 to 859, 1747 to 1730); levels,

@@ -12,7 +12,7 @@
 //! rescaling for nothing more: the sum of the two has one rounding and `2 l + 4` transforms less.
 //!
 //! # Order of work
-//! 1. [`Source::new`]: inverse transforms of `c`, scaled for the conversion, and its overflow, per digit.
+//! 1. [`LazyDigits::new`]: inverse transforms of `c`, scaled for the conversion, and its overflow, per digit.
 //! 2. The primes of the divisor: all digits modulo the prime ([`Digits::at`]), their sum of products with the
 //!    key, and back to coefficients: the remainders of the division ([`Remainder`]).
 //! 3. Every prime that stays: digits, sum of products, minus the remainder, times the inverse of the divisor.
@@ -50,7 +50,7 @@ use rayon::prelude::*;
 
 pub(crate) use group::each_prime;
 use remainder::Remainder;
-pub(crate) use source::{Digits, Source};
+pub(crate) use source::{Digits, LazyDigits};
 pub(crate) use tables::{Division, Tables};
 
 use crate::Params;

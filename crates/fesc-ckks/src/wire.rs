@@ -40,20 +40,20 @@ const MAGIC: [u8; 4] = *b"FCKS";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Kind {
+enum ObjectKind {
     PublicKey = 1,
     SwitchingKey = 2,
     Upload = 3,
     Masked = 4,
 }
 
-impl Kind {
+impl ObjectKind {
     fn name(self) -> &'static str {
         match self {
-            Kind::PublicKey => "public key",
-            Kind::SwitchingKey => "switching key",
-            Kind::Upload => "upload",
-            Kind::Masked => "masked ciphertext",
+            ObjectKind::PublicKey => "public key",
+            ObjectKind::SwitchingKey => "switching key",
+            ObjectKind::Upload => "upload",
+            ObjectKind::Masked => "masked ciphertext",
         }
     }
 }
@@ -66,7 +66,7 @@ struct Header {
 }
 
 impl Header {
-    fn encode(&self, params: &Params, kind: Kind) -> [u8; HEADER_BYTES] {
+    fn encode(&self, params: &Params, kind: ObjectKind) -> [u8; HEADER_BYTES] {
         let mut out = [0; HEADER_BYTES];
         out[..4].copy_from_slice(&MAGIC);
         out[4..6].copy_from_slice(&VERSION.to_le_bytes());
@@ -80,7 +80,11 @@ impl Header {
     }
 
     /// Parses and checks a header for the kind expected; returns it with the body.
-    fn decode<'a>(params: &Params, kind: Kind, bytes: &'a [u8]) -> std::result::Result<(Self, &'a [u8]), WireError> {
+    fn decode<'a>(
+        params: &Params,
+        kind: ObjectKind,
+        bytes: &'a [u8],
+    ) -> std::result::Result<(Self, &'a [u8]), WireError> {
         let Some((head, body)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
             return Err(WireError::Length { expected: HEADER_BYTES, got: bytes.len() });
         };
@@ -102,7 +106,7 @@ impl Header {
             return Err(WireError::Digest { expected: params.short_digest(), got: short(&digest) });
         }
         let (max, got) = (params.levels(), u32::from_le_bytes(take(head, 40)));
-        let min = if matches!(kind, Kind::PublicKey | Kind::SwitchingKey) { max } else { 0 };
+        let min = if matches!(kind, ObjectKind::PublicKey | ObjectKind::SwitchingKey) { max } else { 0 };
         let level = usize::try_from(got).ok().filter(|l| (min..=max).contains(l));
         let level = level.ok_or(WireError::Level { min, max, got })?;
         let header = Header {
@@ -122,27 +126,27 @@ impl Header {
         }
     }
 
-    fn check(&self, params: &Params, kind: Kind) -> std::result::Result<(), WireError> {
+    fn check(&self, params: &Params, kind: ObjectKind) -> std::result::Result<(), WireError> {
         let order = 2 * params.degree() as u32;
         let galois = self.element % 2 == 1 && self.element > 1 && self.element < order;
         match kind {
-            Kind::SwitchingKey if self.element != 0 && !galois => {
+            ObjectKind::SwitchingKey if self.element != 0 && !galois => {
                 return Err(WireError::Galois { element: self.element, max: order - 1 });
             }
-            Kind::SwitchingKey => {}
+            ObjectKind::SwitchingKey => {}
             _ if self.element != 0 => return Err(WireError::NotZero { field: "galois element" }),
             _ => {}
         }
         match kind {
-            Kind::PublicKey | Kind::SwitchingKey if self.scale.to_bits() != 0 => {
+            ObjectKind::PublicKey | ObjectKind::SwitchingKey if self.scale.to_bits() != 0 => {
                 return Err(WireError::NotZero { field: "scale" });
             }
-            Kind::Upload | Kind::Masked if params.check_scale(self.level, self.scale).is_err() => {
+            ObjectKind::Upload | ObjectKind::Masked if params.check_scale(self.level, self.scale).is_err() => {
                 return Err(WireError::Scale { scale: self.scale });
             }
             _ => {}
         }
-        if kind == Kind::Masked && self.seed != Seed::default() {
+        if kind == ObjectKind::Masked && self.seed != Seed::default() {
             return Err(WireError::NotZero { field: "seed" });
         }
         Ok(())
@@ -196,11 +200,7 @@ fn write_polys<'a>(params: &Params, polys: impl IntoIterator<Item = &'a Poly>, o
 fn read_limb(params: &Params, i: usize, bytes: &[u8], limb: &mut [u64]) -> std::result::Result<(), u64> {
     let prime = params.modulus(i).value();
     // The length is exact and fills whole bytes, so unpacking cannot refuse.
-    let unpacked = params.packing(i).unpack_into(bytes, limb).is_ok();
-    if !unpacked || limb.iter().fold(false, |bad, &x| bad | (x >= prime)) {
-        return Err(prime);
-    }
-    Ok(())
+    if params.packing(i).unpack_residues(bytes, prime, limb).unwrap_or(false) { Ok(()) } else { Err(prime) }
 }
 
 /// Reads `polys` polynomials over the first `limbs` primes from a body of exactly that length.
@@ -232,7 +232,7 @@ fn read_polys(
 /// Parses an object of one kind: header, then polynomials.
 fn read(
     params: &Params,
-    kind: Kind,
+    kind: ObjectKind,
     bytes: &[u8],
     shape: impl Fn(&Header) -> (usize, usize),
     make: impl Fn(&Params, usize) -> Poly,
@@ -247,7 +247,7 @@ fn read(
 }
 
 /// As many polynomials as an object of this kind has.
-fn exactly<const K: usize>(kind: Kind, polys: Vec<Poly>) -> Result<[Poly; K]> {
+fn exactly<const K: usize>(kind: ObjectKind, polys: Vec<Poly>) -> Result<[Poly; K]> {
     let cause = WireError::Length { expected: K, got: polys.len() };
     polys.try_into().map_err(|_| CkksError::Wire { what: kind.name(), cause })
 }
@@ -259,7 +259,7 @@ impl PublicKey {
     /// Those of `out`.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let header = Header { level: self.params.levels(), element: 0, scale: 0.0, seed: self.seed };
-        out.write_all(&header.encode(&self.params, Kind::PublicKey))?;
+        out.write_all(&header.encode(&self.params, ObjectKind::PublicKey))?;
         write_polys(&self.params, [&self.b], out)
     }
 
@@ -268,8 +268,8 @@ impl PublicKey {
     /// # Errors
     /// [`CkksError::Wire`] with the field that is wrong.
     pub fn read(params: &Params, bytes: &[u8]) -> Result<Self> {
-        let (header, b) = read(params, Kind::PublicKey, bytes, |_| (1, params.primes()), Poly::owned)?;
-        let [b] = exactly(Kind::PublicKey, b)?;
+        let (header, b) = read(params, ObjectKind::PublicKey, bytes, |_| (1, params.primes()), Poly::owned)?;
+        let [b] = exactly(ObjectKind::PublicKey, b)?;
         Self::new(params, header.seed, b)
     }
 }
@@ -285,7 +285,7 @@ impl SeededKey {
             KeyPurpose::Galois(g) => g,
         };
         let header = Header { level: self.params.levels(), element, scale: 0.0, seed: self.seed };
-        out.write_all(&header.encode(&self.params, Kind::SwitchingKey))?;
+        out.write_all(&header.encode(&self.params, ObjectKind::SwitchingKey))?;
         write_polys(&self.params, &self.b, out)
     }
 
@@ -295,7 +295,7 @@ impl SeededKey {
     /// [`CkksError::Wire`] with the field that is wrong.
     pub fn read(params: &Params, bytes: &[u8]) -> Result<Self> {
         let shape = |h: &Header| (params.digits(h.level), params.primes());
-        let (header, b) = read(params, Kind::SwitchingKey, bytes, shape, Poly::owned)?;
+        let (header, b) = read(params, ObjectKind::SwitchingKey, bytes, shape, Poly::owned)?;
         Ok(Self { params: params.clone(), purpose: header.purpose(), seed: header.seed, b })
     }
 }
@@ -307,7 +307,7 @@ impl EvaluationKeys {
     /// # Errors
     /// [`CkksError::Wire`] with the field that is wrong or the stream's error, [`CkksError::UnplannedKey`].
     pub fn receive(&mut self, input: &mut impl Read) -> Result<KeyPurpose> {
-        let kind = Kind::SwitchingKey;
+        let kind = ObjectKind::SwitchingKey;
         let wrong = |cause: WireError| CkksError::Wire { what: kind.name(), cause };
         let broken = |e: io::Error| wrong(WireError::Stream { kind: e.kind() });
         let params = self.params().clone();
@@ -339,7 +339,7 @@ impl Upload {
     /// Those of `out`.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let header = Header { level: self.level, element: 0, scale: self.scale, seed: self.seed };
-        out.write_all(&header.encode(&self.params, Kind::Upload))?;
+        out.write_all(&header.encode(&self.params, ObjectKind::Upload))?;
         write_polys(&self.params, [&self.c0], out)
     }
 
@@ -349,8 +349,8 @@ impl Upload {
     /// [`CkksError::Wire`] with the field that is wrong.
     pub fn read(params: &Params, bytes: &[u8]) -> Result<Self> {
         let (Header { level, scale, seed, .. }, c0) =
-            read(params, Kind::Upload, bytes, |h| (1, h.level + 1), Poly::scratch)?;
-        let [c0] = exactly(Kind::Upload, c0)?;
+            read(params, ObjectKind::Upload, bytes, |h| (1, h.level + 1), Poly::scratch)?;
+        let [c0] = exactly(ObjectKind::Upload, c0)?;
         Ok(Self { params: params.clone(), level, scale, seed, c0 })
     }
 }
@@ -363,7 +363,7 @@ impl Masked<Ciphertext> {
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let c = self.hidden();
         let header = Header { level: c.level, element: 0, scale: c.scale, seed: Seed::default() };
-        out.write_all(&header.encode(&c.params, Kind::Masked))?;
+        out.write_all(&header.encode(&c.params, ObjectKind::Masked))?;
         write_polys(&c.params, [&c.c0, &c.c1], out)
     }
 
@@ -373,8 +373,8 @@ impl Masked<Ciphertext> {
     /// [`CkksError::Wire`] with the field that is wrong.
     pub fn read(params: &Params, bytes: &[u8]) -> Result<Self> {
         let (Header { level, scale, .. }, parts) =
-            read(params, Kind::Masked, bytes, |h| (2, h.level + 1), Poly::scratch)?;
-        let [c0, c1] = exactly(Kind::Masked, parts)?;
+            read(params, ObjectKind::Masked, bytes, |h| (2, h.level + 1), Poly::scratch)?;
+        let [c0, c1] = exactly(ObjectKind::Masked, parts)?;
         let owner = KeyId::RECEIVED;
         Ok(Self::received(Ciphertext { params: params.clone(), owner, level, scale, c0, c1 }))
     }

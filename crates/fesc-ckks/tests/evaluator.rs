@@ -11,7 +11,7 @@ use fesc_ring::cpu::Path;
 use num_complex::Complex64;
 use sha2::{Digest, Sha256};
 
-struct Pair {
+struct ClientAndServer {
     params: Params,
     secret: SecretKey,
     public: PublicKey,
@@ -20,7 +20,7 @@ struct Pair {
     prg: Prg,
 }
 
-impl Pair {
+impl ClientAndServer {
     fn new(log_n: u32, q_bits: &[u32], p_bits: &[u32], log_scale: u32, rotations: &[i64]) -> Self {
         let literal = ParamsLiteral { log_n, q_bits: q_bits.to_vec(), p_bits: p_bits.to_vec(), log_scale };
         let params = Params::new(&literal).unwrap();
@@ -79,7 +79,7 @@ const SETS: [(u32, &[u32], &[u32], u32); 3] =
 fn every_operation_agrees_with_complex_arithmetic_at_every_level() {
     let steps = [1, -1, 100];
     for (log_n, q_bits, p_bits, log_scale) in SETS {
-        let mut pair = Pair::new(log_n, q_bits, p_bits, log_scale, &steps);
+        let mut pair = ClientAndServer::new(log_n, q_bits, p_bits, log_scale, &steps);
         let (n, top) = (pair.params.slots(), pair.params.levels());
         // Six deviations of a few roundings.
         let bound = 64.0 * noise::slot_deviation(&pair.params, noise::rounding(&pair.params), pair.params.scale());
@@ -143,8 +143,8 @@ fn every_operation_agrees_with_complex_arithmetic_at_every_level() {
 
 #[test]
 fn mismatches_are_errors_with_the_numbers() {
-    let mut pair = Pair::new(12, &[37, 30], &[38], 30, &[]);
-    let other = Pair::new(12, &[36, 30], &[38], 30, &[]);
+    let mut pair = ClientAndServer::new(12, &[37, 30], &[38], 30, &[]);
+    let other = ClientAndServer::new(12, &[36, 30], &[38], 30, &[]);
     let (x, a) = pair.fresh(1);
     let low = pair.fresh(0).1;
     let coarse = pair.encrypt(&x, 1, 2f64.powi(29));
@@ -193,7 +193,7 @@ fn mismatches_are_errors_with_the_numbers() {
 
 #[test]
 fn a_missing_key_is_named_with_the_step_and_the_remedy() {
-    let mut pair = Pair::new(12, &[37, 30], &[38], 30, &[2]);
+    let mut pair = ClientAndServer::new(12, &[37, 30], &[38], 30, &[2]);
     let (_, a) = pair.fresh(1);
     let e = &pair.evaluator;
     for text in
@@ -216,7 +216,7 @@ fn a_missing_key_is_named_with_the_step_and_the_remedy() {
 /// 2^-22 after a product at scale 2^40, and a loss per level that is the formula's to within a bit.
 #[test]
 fn precision_after_each_product_is_the_formulas() {
-    let mut pair = Pair::new(13, &[50, 40, 40], &[50], 40, &[]);
+    let mut pair = ClientAndServer::new(13, &[50, 40, 40], &[50], 40, &[]);
     let params = pair.params.clone();
     let (mut want, mut c) = pair.fresh(2);
     let mut variance = noise::fresh_secret() + 1.0 / 12.0;
@@ -241,7 +241,7 @@ fn precision_after_each_product_is_the_formulas() {
 fn bytes() -> [u8; 32] {
     let mut hash = Sha256::new();
     for (log_n, q_bits, p_bits, log_scale) in SETS {
-        let mut pair = Pair::new(log_n, q_bits, p_bits, log_scale, &[1, 2, 3, 4]);
+        let mut pair = ClientAndServer::new(log_n, q_bits, p_bits, log_scale, &[1, 2, 3, 4]);
         let level = pair.params.levels();
         let ((x, a), (_, b)) = (pair.fresh(level), pair.fresh(level));
         let e = &pair.evaluator;
@@ -304,7 +304,7 @@ fn the_bytes_are_the_same_on_every_path() {
 /// a sum of both.
 #[test]
 fn ciphertexts_of_another_client_are_refused() {
-    let mut pair = Pair::new(12, &[37, 30], &[38], 30, &[1]);
+    let mut pair = ClientAndServer::new(12, &[37, 30], &[38], 30, &[1]);
     let (_, mine) = pair.fresh(1);
     let mut prg = Prg::from_seed([77; 16]);
     let secret = SecretKey::generate(&pair.params, &mut prg);

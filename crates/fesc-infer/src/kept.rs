@@ -2,7 +2,8 @@
 //! online phase then has no product of ring elements left.
 //!
 //! ```text
-//! NNNNNNNN.block   magic (8)  session (32)  number, layer, matrix, segment, index (8 each)  block (48 bits each)  SHA-256 of all that
+//! NNNNNNNN.block   magic (8)  session (32)  number, layer, matrix, segment, index (8 each)
+//!                  block (48 bits each)  SHA-256 of all that
 //! ```
 //!
 //! A block is used once: [`Kept`] reads a file, deletes it, and only then hands it out; the directory as a

@@ -41,8 +41,8 @@ fn rescaling() {
         let step = Rescale::new(RING, from, to, values.len());
         let values: Vec<i64> = values.iter().map(|v| if to > from { v >> 8 } else { *v }).collect();
         let (a, b) = if to > from { split(RING, &values, 2) } else { (a.clone(), b.clone()) };
-        let ran = both(|p| step.run(p, a), |p| step.run(p, b));
-        ran.assert_declared(|l| step.declare(l));
+        let ran = both(|p| Ok(step.run(p, a)?), |p| Ok(step.run(p, b)?));
+        ran.assert_declared(|l| Ok(step.declare(l)?));
         for (&x, got) in values.iter().zip(join(&ran.client, &ran.server)) {
             let may = if to > from { [x << (to - from); 2] } else { rounded(x, from - to) };
             assert!(may.contains(&got), "{x} from {from} to {to}: {got}");
@@ -66,8 +66,8 @@ fn rescaling_between_rings() {
         let values = integers(300, 1 << bits, 1);
         let (a, b) = split(rings.0, &values, 2);
         let step = Rescale::new(rings.0, from, to, values.len()).into_ring(rings.1);
-        let ran = both(|p| step.run(p, a), |p| step.run(p, b));
-        ran.assert_declared(|l| step.declare(l));
+        let ran = both(|p| Ok(step.run(p, a)?), |p| Ok(step.run(p, b)?));
+        ran.assert_declared(|l| Ok(step.declare(l)?));
         assert_eq!(ran.cost.rounds, rounds, "from {from} to {to}");
         assert_eq!(ran.client.ring(), rings.1);
         for (&x, got) in values.iter().zip(join(&ran.client, &ran.server)) {

@@ -1,9 +1,9 @@
 //! Long memory is kept: what heads of slow and of violent decay remember after 2,048 tokens, in float and in
 //! both presets.
 //!
-//! |A| spreads from 0.0004 to 36,315 as in mamba2-130m (most heads slow, a few violent), Delta is log-uniform in 0.001 .. 0.1. Both sides
-//! get the same x and B; float computes softplus, exp and the recurrence in f64. The error of a head is the
-//! distance of its state from float's, relative to the norm of float's.
+//! |A| spreads from 0.0004 to 36,315 as in mamba2-130m (most heads slow, a few violent), Delta is log-uniform
+//! in 0.001 .. 0.1. Both sides get the same x and B; float computes softplus, exp and the recurrence in f64.
+//! The error of a head is the distance of its state from float's, relative to the norm of float's.
 //!
 //! `cargo test -p fesc-model --test long_memory -- --nocapture` prints the report.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use fesc_mpc::correlation::{Bundle, Form, Product, Tensor};
+use fesc_mpc::correlation::{Bundle, Product, ProductShape, Tensor};
 use fesc_mpc::protocol::Opened;
 use fesc_mpc::provider::{CrossTerms, TwoParty};
 use fesc_mpc::{MpcError, Party, Role, Shared};
@@ -80,8 +80,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok::<_, Box<dyn std::error::Error>>(opened?)
     })?;
     for (i, name) in names.iter().enumerate() {
-        let form = Form::new(&bundle, &bundle.products[i])?;
-        let steps = 2 * form.batch() * form.left() * form.right() * form.sum();
+        let shape = ProductShape::new(&bundle, &bundle.products[i])?;
+        let steps = 2 * shape.batch() * shape.left() * shape.right() * shape.sum();
         let start = Instant::now();
         opened.product(i)?;
         let seconds = start.elapsed().as_secs_f64();

@@ -11,7 +11,7 @@ use fesc_ring::{Ring, View};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use crate::correlation::{Axis, Bundle, Form, Index, Product};
+use crate::correlation::{Axis, Bundle, Index, Product, ProductShape};
 use crate::error::{MpcError, check_len};
 
 /// Elements of a result that one task writes. Few in tests, so that these see runs that are cut.
@@ -19,37 +19,43 @@ const TASK: usize = if cfg!(test) { 7 } else { 1 << 13 };
 
 /// The product of two operands of the bundle's shapes.
 pub(crate) fn apply(bundle: &Bundle, product: &Product, left: &[u64], right: &[u64]) -> Result<Vec<u64>, MpcError> {
-    let form = Form::new(bundle, product)?;
-    let mut out = vec![0; form.out_len()];
+    let shape = ProductShape::new(bundle, product)?;
+    let mut out = vec![0; shape.out_len()];
     check_len("left operand", bundle.mask_len(product.left), left.len())?;
     check_len("right operand", bundle.mask_len(product.right), right.len())?;
-    accumulate(bundle.ring, &form, &[(left, right)], &mut out)?;
+    accumulate(bundle.ring, &shape, &[(left, right)], &mut out)?;
     Ok(out)
 }
 
-/// Adds the products of all pairs of operands to `out`. The lengths must be those of the form's tensors.
-pub(crate) fn accumulate(ring: Ring, form: &Form, pairs: &[(&[u64], &[u64])], out: &mut [u64]) -> Result<(), MpcError> {
-    if out.is_empty() || form.sum() == 0 {
+/// Adds the products of all pairs of operands to `out`. The lengths must be those of the shape's tensors.
+pub(crate) fn accumulate(
+    ring: Ring,
+    shape: &ProductShape,
+    pairs: &[(&[u64], &[u64])],
+    out: &mut [u64],
+) -> Result<(), MpcError> {
+    if out.is_empty() || shape.sum() == 0 {
         return Ok(());
     }
-    if form.sum() == 1 && !form.left_is_lower() && !form.right_is_lower() {
+    if shape.sum() == 1 && !shape.left_is_lower() && !shape.right_is_lower() {
         for &(left, right) in pairs {
-            without_sum(ring, form, left, right, out);
+            without_sum(ring, shape, left, right, out);
         }
         return Ok(());
     }
-    if form.left() == 1 && form.right() == 1 {
-        let (li, ri) = (form.left_index(), form.right_index());
+    if shape.left() == 1 && shape.right() == 1 {
+        let (li, ri) = (shape.left_index(), shape.right_index());
         for &(left, right) in pairs {
             inner_products(ring, (&li, left), (&ri, right), out);
         }
         return Ok(());
     }
-    matrices(ring, form, pairs, out)
+    matrices(ring, shape, pairs, out)
 }
 
-fn without_sum(ring: Ring, form: &Form, left: &[u64], right: &[u64], out: &mut [u64]) {
-    let axes: Vec<(usize, [usize; 2])> = form.result().iter().map(|a| (a.size, [a.strides[0], a.strides[1]])).collect();
+fn without_sum(ring: Ring, shape: &ProductShape, left: &[u64], right: &[u64], out: &mut [u64]) {
+    let axes: Vec<(usize, [usize; 2])> =
+        shape.result().iter().map(|a| (a.size, [a.strides[0], a.strides[1]])).collect();
     each_run(out, &axes, |run, at, step| {
         let (x, y) = (&left[at[0]..], &right[at[1]..]);
         let put = |o: &mut u64, a: u64, b: u64| *o = ring.reduce(o.wrapping_add(a.wrapping_mul(b)));
@@ -114,9 +120,9 @@ fn inner_products(ring: Ring, (li, left): (&Index, &[u64]), (ri, right): (&Index
     });
 }
 
-fn matrices(ring: Ring, form: &Form, pairs: &[(&[u64], &[u64])], out: &mut [u64]) -> Result<(), MpcError> {
-    let (rows, cols) = (form.left(), form.right());
-    let (li, ri) = (Lines::new(form.left_index()), Lines::new(form.right_index()));
+fn matrices(ring: Ring, shape: &ProductShape, pairs: &[(&[u64], &[u64])], out: &mut [u64]) -> Result<(), MpcError> {
+    let (rows, cols) = (shape.left(), shape.right());
+    let (li, ri) = (Lines::new(shape.left_index()), Lines::new(shape.right_index()));
     let one = |b: usize, target: &mut [u64], parallel: bool| -> Result<(), MpcError> {
         let [mut x, mut y] = [Zeroizing::new(Vec::new()), Zeroizing::new(Vec::new())];
         for &(left, right) in pairs {
@@ -127,16 +133,16 @@ fn matrices(ring: Ring, form: &Form, pairs: &[(&[u64], &[u64])], out: &mut [u64]
         }
         Ok(())
     };
-    let all = |out: &mut [u64]| match form.batch() {
+    let all = |out: &mut [u64]| match shape.batch() {
         1 => one(0, out, true),
         _ => out.par_chunks_mut(rows * cols).enumerate().try_for_each(|(b, target)| one(b, target, false)),
     };
-    if form.is_in_order() {
+    if shape.is_in_order() {
         return all(out);
     }
     let mut ordered = Zeroizing::new(vec![0u64; out.len()]);
     all(&mut ordered)?;
-    let axes = form.result();
+    let axes = shape.result();
     // The strides of the result's axes in `ordered`: batch axes outermost, then left, then right.
     let class = |a: &Axis| match [a.strides[0] > 0 || a.is_row(0), a.strides[1] > 0 || a.is_row(1)] {
         [true, true] => 0,

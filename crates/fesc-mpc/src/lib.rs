@@ -21,6 +21,7 @@ pub mod fuzzing;
 #[cfg(test)]
 mod hostile;
 mod ledger;
+mod messages;
 #[deny(clippy::indexing_slicing)]
 mod party;
 pub mod protocol;
@@ -34,5 +35,6 @@ mod views;
 pub use correlation::Request;
 pub use error::MpcError;
 pub use ledger::{Cost, Ledger};
+pub use messages::MESSAGES;
 pub use party::{Party, Role};
 pub use share::{Shared, SharedBits};

@@ -16,6 +16,7 @@
 use subtle::ConstantTimeEq;
 
 use crate::frame::{FRAME_VERSION, Header};
+use crate::message::{Cover, Message, MessagePhase, Size, ways};
 use crate::{HEADER_BYTES, NetError, Tag};
 
 /// The version of everything above the framing.
@@ -23,6 +24,20 @@ pub const PROTOCOL_VERSION: u16 = 1;
 
 /// The tag of the hello.
 pub const HELLO_TAG: Tag = Tag(0x0100);
+
+/// The message that this crate sends by itself.
+pub const MESSAGES: &[Message] = &[Message {
+    tag: HELLO_TAG.0,
+    name: "hello",
+    owner: "fesc-net",
+    ways: ways::ALL,
+    phases: &[MessagePhase::Setup],
+    size: Size::Exact(PAYLOAD),
+    formula: "80",
+    cover: Cover::Public,
+    mask: "public: versions, role, a constant, the TLS exporter of this connection",
+    tests: &["a_hello_of_another_tls_connection_is_refused"],
+}];
 
 /// Bytes of a hello with its frame header.
 pub const HELLO_BYTES: usize = HEADER_BYTES + PAYLOAD;

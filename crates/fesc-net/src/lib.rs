@@ -25,9 +25,11 @@
 //!
 //! | what | bytes | fields |
 //! |---|---|---|
-//! | frame header ([`frame`]) | 16 | tag u16, frame version u16 (0xfe01), sequence u32, causal depth u32, payload length u32 |
+//! | frame header ([`frame`]) | 16 | tag u16, frame version u16 (0xfe01), sequence u32, |
+//! | | | causal depth u32, payload length u32 |
 //! | payload | 0 to 4,294,967,295 | as the tag says; the receiver knows the exact length beforehand |
-//! | hello ([`hello`]) | 16 + 80 | magic `FESC-2PC`, protocol version u16, role u16, zero u32, session hash 32, TLS exporter 32 |
+//! | hello ([`hello`]) | 16 + 80 | magic `FESC-2PC`, protocol version u16, role u16, zero u32, |
+//! | | | session hash 32, TLS exporter 32 |
 //!
 //! | tags | owner |
 //! |---|---|
@@ -115,6 +117,7 @@ mod handshake;
 pub mod hello;
 mod hex;
 mod identity;
+pub mod message;
 mod profile;
 mod queue;
 mod reader;
@@ -130,7 +133,9 @@ pub use config::Config;
 pub use endpoint::{ClientSecurity, Listener, Pending, ServerSecurity, connect, connect_with_ticket};
 pub use error::NetError;
 pub use frame::{HEADER_BYTES, Tag};
+pub use hello::MESSAGES;
 pub use identity::{Fingerprint, Identity};
+pub use message::Message;
 pub use profile::{Pacer, Profile};
 pub use stats::{Phase, Stats};
 pub use ticket::Ticket;

@@ -18,7 +18,8 @@ use fesc_ring::Prg;
 use subtle::{Choice, ConditionallySelectable};
 use zeroize::Zeroize;
 
-use crate::session::{NONCE_BYTES, Session, TAG_BASE_A, TAG_BASE_B};
+use crate::messages::{TAG_BASE_A, TAG_BASE_B};
+use crate::session::{NONCE_BYTES, Session};
 use crate::{OtCost, OtError};
 
 /// Transfers of a set-up: the bits of the global correlation.

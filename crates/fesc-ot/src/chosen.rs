@@ -12,7 +12,7 @@
 use fesc_net::Channel;
 use fesc_ring::Ring;
 
-use crate::session::{TAG_CHOSEN, TAG_CORRELATED, TAG_FLIPS};
+use crate::messages::{TAG_CHOSEN, TAG_CORRELATED, TAG_FLIPS};
 use crate::{OtError, OtReceiver, OtSender};
 
 impl OtSender {

@@ -30,6 +30,7 @@ mod chosen;
 mod cost;
 mod error;
 mod iknp;
+mod messages;
 mod pads;
 mod params;
 mod receiver;
@@ -46,6 +47,7 @@ mod tests;
 
 pub use cost::OtCost;
 pub use error::OtError;
+pub use messages::MESSAGES;
 pub use params::{LpnParams, MIN_SECURITY_BITS, SilentParams};
 pub use receiver::OtReceiver;
 pub use sender::OtSender;

@@ -1,15 +1,6 @@
-//! The session id of one OT instance, the public keys derived from it, and the message tags.
+//! The session id of one OT instance, and the public keys derived from it.
 
-use fesc_net::Tag;
 use sha2::{Digest, Sha256};
-
-pub(crate) const TAG_BASE_A: Tag = Tag(0x0200);
-pub(crate) const TAG_BASE_B: Tag = Tag(0x0201);
-pub(crate) const TAG_IKNP: Tag = Tag(0x0202);
-pub(crate) const TAG_TREES: Tag = Tag(0x0203);
-pub(crate) const TAG_FLIPS: Tag = Tag(0x0204);
-pub(crate) const TAG_CHOSEN: Tag = Tag(0x0205);
-pub(crate) const TAG_CORRELATED: Tag = Tag(0x0206);
 
 /// Bytes of each party's nonce.
 pub(crate) const NONCE_BYTES: usize = 16;

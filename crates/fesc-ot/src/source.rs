@@ -5,10 +5,11 @@ use fesc_ring::Prg;
 use zeroize::Zeroize;
 
 use crate::iknp::{self, IknpReceiver, IknpSender};
+use crate::messages::{TAG_IKNP, TAG_TREES};
 use crate::params::SilentParams;
-use crate::session::{Session, TAG_IKNP, TAG_TREES};
+use crate::session::Session;
 use crate::silent::Iteration;
-use crate::stock::Source;
+use crate::stock::CotSource;
 use crate::{CotKind, OtCost, OtError, base};
 
 /// What set-up costs, exactly.
@@ -51,7 +52,7 @@ impl SenderSource {
     }
 }
 
-impl Source for SenderSource {
+impl CotSource for SenderSource {
     fn refill(&mut self, ch: &mut Channel, missing: usize, out: &mut Vec<u128>) -> Result<(), OtError> {
         match self {
             SenderSource::Iknp(s) => {
@@ -118,7 +119,7 @@ impl ReceiverSource {
     }
 }
 
-impl Source for ReceiverSource {
+impl CotSource for ReceiverSource {
     fn refill(&mut self, ch: &mut Channel, missing: usize, out: &mut Vec<u128>) -> Result<(), OtError> {
         match self {
             ReceiverSource::Iknp(s) => {
@@ -156,7 +157,7 @@ impl Source for ReceiverSource {
 
 /// The small iteration, fed by IKNP.
 fn first_iteration(
-    source: &mut impl Source,
+    source: &mut impl CotSource,
     ch: &mut Channel,
     params: &SilentParams,
     session: &Session,
@@ -170,7 +171,7 @@ fn first_iteration(
 
 /// The repeating iteration, fed by the small one.
 fn main_iteration(
-    source: &mut impl Source,
+    source: &mut impl CotSource,
     ch: &mut Channel,
     params: &SilentParams,
     session: &Session,
@@ -183,7 +184,7 @@ fn main_iteration(
 }
 
 /// Exactly `count` COTs; a rest is dropped.
-fn collect(source: &mut impl Source, ch: &mut Channel, count: usize) -> Result<Vec<u128>, OtError> {
+fn collect(source: &mut impl CotSource, ch: &mut Channel, count: usize) -> Result<Vec<u128>, OtError> {
     let mut out = Vec::with_capacity(count);
     while out.len() < count {
         let missing = count - out.len();

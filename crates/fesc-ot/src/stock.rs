@@ -6,7 +6,7 @@ use zeroize::Zeroize;
 use crate::{OtCost, OtError};
 
 /// Makes COTs, one message at a time.
-pub(crate) trait Source {
+pub(crate) trait CotSource {
     /// Appends the COTs of the next message; `missing` is what is still needed.
     fn refill(&mut self, ch: &mut Channel, missing: usize, out: &mut Vec<u128>) -> Result<(), OtError>;
     /// No refill for `missing` appends more.
@@ -24,7 +24,7 @@ pub(crate) struct Stock<S> {
     used: usize,
 }
 
-impl<S: Source> Stock<S> {
+impl<S: CotSource> Stock<S> {
     pub(crate) fn new(source: S) -> Self {
         Self { source, blocks: Vec::new(), used: 0 }
     }

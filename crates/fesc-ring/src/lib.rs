@@ -10,6 +10,7 @@ pub mod aligned;
 pub mod automorphism;
 pub mod block;
 pub mod cpu;
+pub mod derive;
 pub mod double;
 pub mod fft;
 pub mod gemm;
@@ -26,6 +27,7 @@ pub mod primes;
 pub mod ring;
 pub mod rns;
 pub mod sample;
+pub mod security;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod watch;

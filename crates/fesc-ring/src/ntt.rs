@@ -1,4 +1,5 @@
-//! The negacyclic number-theoretic transform: products in `Z_p[X] / (X^N + 1)`, `N` a power of two from 2 to 65536.
+//! The negacyclic number-theoretic transform: products in `Z_p[X] / (X^N + 1)`, `N` a power of two from 2 to
+//! 65536.
 //!
 //! `forward` maps the coefficients `a_0 .. a_(N-1)` to the values `a(psi^(2 brv(i) + 1))`, `i = 0 .. N-1`,
 //! with `psi` the primitive `2N`-th root of [`primitive_root`] and `brv` the reversal of `log2 N` bits
@@ -261,7 +262,8 @@ impl Ntt {
     fn pointwise(&self, path: Path, acc: &mut [u64], a: Option<&[u64]>, b: &[u64]) {
         match self.kernel(path) {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `kernel` checked processor and prime, the callers the lengths; the degree is at least 64.
+            // SAFETY: `kernel` checked processor and prime, the callers the lengths; the degree is 64 or
+            // more.
             Path::Avx512 => unsafe { pointwise::avx512(self.modulus, acc, a, b) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above; the degree is at least 8.

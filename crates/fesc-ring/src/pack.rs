@@ -82,6 +82,13 @@ impl Ring {
         Ok(())
     }
 
+    /// [`Ring::unpack_into`] of residues: whether all of them are below `modulus`. The whole vector is read
+    /// before the answer.
+    pub fn unpack_residues(self, bytes: &[u8], modulus: u64, out: &mut [u64]) -> Result<bool, RingError> {
+        self.unpack_into(bytes, out)?;
+        Ok(out.iter().fold(0, |most, &x| most.max(x)) < modulus)
+    }
+
     fn check_packed(self, bytes: &[u8], count: usize) -> Result<(), RingError> {
         let expected = self.packed_len(count);
         if bytes.len() != expected {
@@ -273,6 +280,21 @@ mod tests {
             assert!(matches!(ring.unpack(&[], usize::MAX), Err(RingError::PackedLength { .. })));
             assert!(matches!(ring.unpack(&[0; 8], usize::MAX / 8), Err(RingError::PackedLength { .. })));
         }
+    }
+
+    #[test]
+    fn residues_are_below_their_modulus() {
+        let ring = Ring::new(5).unwrap();
+        let mut out = [0; 8];
+        for (value, below) in [(0, true), (22, true), (23, false), (31, false)] {
+            for at in 0..8 {
+                let mut values = [3; 8];
+                values[at] = value;
+                assert_eq!(ring.unpack_residues(&ring.pack(&values), 23, &mut out), Ok(below), "{value} at {at}");
+                assert_eq!(out, values);
+            }
+        }
+        assert!(ring.unpack_residues(&[0; 4], 23, &mut out).is_err());
     }
 
     #[test]

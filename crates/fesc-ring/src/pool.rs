@@ -4,10 +4,11 @@
 //! released buffers in lists by length; [`Pool::take`] gives the one released last, which is the likeliest to
 //! be in a cache. Shared by threads; one short lock per `take` and per release.
 //!
-//! **A taken buffer holds whatever its last user left.** Nothing secret goes into a pool, or it is wiped
-//! before release. A pool keeps at most [`MOST_IDLE`] words: when more are released, those of other lengths
-//! are freed first. A computation that goes down the levels has a length for each of them, and leaves all but
-//! the last behind. [`Pool::clear`] frees everything.
+//! **A taken buffer holds whatever its last user left.** What will hold a secret is taken by
+//! [`Pool::take_secret`]: it is wiped when it goes back. A pool keeps at most [`MOST_IDLE`] words, or as many
+//! as [`Pool::with_limit`] says: when more are released, those of other lengths are freed first. A
+//! computation that goes down the levels has a length for each of them, and leaves all but the last behind.
+//! [`Pool::clear`] frees everything.
 
 use crate::aligned::Aligned;
 use std::collections::HashMap;
@@ -51,7 +52,8 @@ impl Pool {
         Self::with_limit(MOST_IDLE)
     }
 
-    fn with_limit(most_idle: usize) -> Self {
+    /// An empty pool that keeps at most `most_idle` words.
+    pub fn with_limit(most_idle: usize) -> Self {
         Self { shelves: Arc::new(Shelves { most_idle, free: Mutex::default(), made: AtomicUsize::new(0) }) }
     }
 
@@ -62,7 +64,14 @@ impl Pool {
             self.shelves.made.fetch_add(1, Ordering::Relaxed);
             Aligned::zeroed(words)
         });
-        Pooled { buffer, home: self.clone() }
+        Pooled { buffer, home: self.clone(), wipe: false }
+    }
+
+    /// [`Pool::take`] for secrets: wiped when it goes back.
+    pub fn take_secret(&self, words: usize) -> Pooled {
+        let mut buffer = self.take(words);
+        buffer.wipe = true;
+        buffer
     }
 
     /// A buffer of zeros.
@@ -101,10 +110,11 @@ impl Pool {
 pub struct Pooled {
     buffer: Aligned<u64>,
     home: Pool,
+    wipe: bool,
 }
 
 impl Pooled {
-    /// Takes the buffer out of the pool for good.
+    /// Takes the buffer out of the pool for good. Whoever has it wipes it, if it holds a secret.
     pub fn detach(mut self) -> Aligned<u64> {
         std::mem::take(&mut self.buffer)
     }
@@ -112,9 +122,14 @@ impl Pooled {
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        let buffer = std::mem::take(&mut self.buffer);
+        let mut buffer = std::mem::take(&mut self.buffer);
         if buffer.is_empty() {
             return;
+        }
+        if self.wipe {
+            // The words live on behind a lock, or are freed: `black_box` keeps the stores even so.
+            buffer.fill(0);
+            std::hint::black_box(&buffer[..]);
         }
         let words = buffer.len();
         let (mut free, most) = (self.home.shelves.free(), self.home.shelves.most_idle);
@@ -138,7 +153,9 @@ impl Drop for Pooled {
 
 impl Clone for Pooled {
     fn clone(&self) -> Self {
-        self.home.take_copy(self)
+        let mut copy = self.home.take_copy(self);
+        copy.wipe = self.wipe;
+        copy
     }
 }
 
@@ -178,6 +195,17 @@ mod tests {
         drop(again);
         assert!(pool.take_zeroed(100).iter().all(|&x| x == 0));
         assert_eq!(*pool.take_copy(&[1, 2, 3]), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_secret_is_wiped_when_its_buffer_goes_back() {
+        let pool = Pool::new();
+        let mut secret = pool.take_secret(100);
+        secret.fill(7);
+        let copy = secret.clone();
+        drop((secret, copy));
+        assert_eq!(pool.idle_words(), 200);
+        assert!([pool.take(100), pool.take(100)].iter().all(|b| b.iter().all(|&x| x == 0)));
     }
 
     #[test]

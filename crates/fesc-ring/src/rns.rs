@@ -8,7 +8,8 @@
 //! instructions for eight products. `V = lo + 2^52 hi` is then reduced by Montgomery's step with `R = 2^52`:
 //!
 //! ```text
-//! m = V p^-1 mod 2^52,    r = (V - m p) / 2^52 + p = hi' - floor(m p / 2^52) + p,    hi' = hi + floor(lo / 2^52)
+//! m = V p^-1 mod 2^52,    r = (V - m p) / 2^52 + p = hi' - floor(m p / 2^52) + p
+//!                         hi' = hi + floor(lo / 2^52)
 //! ```
 //!
 //! The low words of `V` and `m p` are equal, so `r = V / 2^52 mod p` needs no borrow, and

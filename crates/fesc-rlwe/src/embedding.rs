@@ -5,9 +5,9 @@
 //!
 //! ```text
 //! public    A, alpha_v from a seed
-//! once      B = A S + e_pk;   beta_v = (alpha_v S + e_v + E_v)[0..d)        to the client ([`Table`])
-//! token v   alpha' = alpha_v + A r + f1                                     N elements, to the server ([`Query`])
-//!           beta'  = beta_v + (B r + f0)[0..d) + rho                        d elements, to the server
+//! once      B = A S + e_pk;   beta_v = (alpha_v S + e_v + E_v)[0..d)   to the client ([`Table`])
+//! token v   alpha' = alpha_v + A r + f1                                N elements, to the server ([`Query`])
+//!           beta'  = beta_v + (B r + f0)[0..d) + rho                   d elements, to the server
 //! shares    client -rho,   server (beta' - alpha' S)[0..d)
 //! sum       E_v + e_v + e_pk r + f0 - f1 S
 //! ```

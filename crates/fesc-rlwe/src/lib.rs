@@ -20,6 +20,7 @@ pub mod coefficients;
 pub mod embedding;
 mod error;
 pub mod linear;
+mod messages;
 mod params;
 pub mod products;
 mod public;
@@ -30,6 +31,7 @@ mod stream;
 mod testing;
 
 pub use error::RlweError;
+pub use messages::MESSAGES;
 pub use params::Params;
 pub use public::Seed;
 pub use secrets::Secrets;

@@ -1,20 +1,17 @@
 //! Degree and modulus, checked once.
 //!
-//! The limits are one percent below those of Table 5.2 of 2024/463 (128 bits, ternary secret, errors of
-//! deviation 3.2), since a rough count of the primal attack finds 126.8 to 128.1 bits at the table's own; 52
-//! bits at `N = 2048`. The sets in use: `N = 2048` and `q = 2^48` has 143 bits for one secret, `N = 4096` and
-//! `2^104` has 131, `N = 16384` and `2^349` has 160.
+//! The limits are those of [`fesc_ring::security`] (ternary secret, errors of deviation 3.2). The sets in
+//! use: `N = 2048` and `q = 2^48` has 143 bits for one secret, `N = 4096` and `2^104` has 131, `N = 16384`
+//! and `2^349` has 160.
 
-use fesc_ring::Ring;
+use fesc_ring::{Ring, security};
 
 use crate::{Result, RlweError};
 
-/// Most bits of the modulus by degree.
-const LIMITS: [(usize, u32); 6] = [(2048, 52), (4096, 105), (8192, 212), (16384, 426), (32768, 859), (65536, 1730)];
-
 /// Refuses a modulus of `log_q` bits that is too large for the degree.
 pub(crate) fn check(degree: usize, log_q: u32) -> Result<()> {
-    let limit = LIMITS.iter().find(|(n, _)| *n == degree).ok_or(RlweError::Degree { degree })?.1;
+    let known = degree.is_power_of_two().then(|| security::limit(degree.trailing_zeros())).flatten();
+    let limit = known.ok_or(RlweError::Degree { degree })?;
     if log_q > limit { Err(RlweError::Weak { degree, log_q, limit }) } else { Ok(()) }
 }
 
@@ -61,7 +58,8 @@ mod tests {
 
     #[test]
     fn weak_parameters_are_refused() {
-        for (degree, limit) in LIMITS {
+        let limits = [(2048, 52), (4096, 105), (8192, 212), (16384, 426), (32768, 859), (65536, 1730)];
+        for (degree, limit) in limits {
             assert_eq!(Params::new(degree, limit + 1), Err(RlweError::Weak { degree, log_q: limit + 1, limit }));
         }
         assert!(Params::new(2048, 52).is_ok() && Params::new(4096, 64).is_ok());

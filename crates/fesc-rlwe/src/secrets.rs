@@ -9,7 +9,8 @@
 //! So no secret follows another in a stream, and the key of each stream is
 //!
 //! ```text
-//! H(root, what it is, where it is, digest of the public polynomials that it meets, of the secret it stands beside, of what it hides)
+//! H(root, what it is, where it is,
+//!   digests: of the public polynomials that it meets, the secret it stands beside, what it hides)
 //! ```
 //!
 //! | secret | it meets | it stands beside | it hides |

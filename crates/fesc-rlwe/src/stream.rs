@@ -7,6 +7,7 @@
 //! A purpose has 16 bytes, so that none is a prefix of another.
 
 use fesc_ring::Prg;
+use fesc_ring::derive::Derive;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -18,15 +19,8 @@ pub(crate) fn keyed(
     numbers: impl IntoIterator<Item = u64>,
     digests: &[&[u8; 32]],
 ) -> Prg {
-    let mut hash = Sha256::new_with_prefix(version);
-    hash.update(purpose);
-    hash.update(material);
-    numbers.into_iter().for_each(|number| hash.update(number.to_le_bytes()));
-    digests.iter().for_each(|digest| hash.update(digest));
-    let full: Zeroizing<[u8; 32]> = Zeroizing::new(hash.finalize().into());
-    let mut key = Zeroizing::new([0; 16]);
-    key.copy_from_slice(&full[..16]);
-    Prg::from_seed(*key)
+    let derive = Derive::new(version).bytes(purpose).bytes(material).numbers(numbers);
+    digests.iter().fold(derive, |derive, digest| derive.bytes(*digest)).stream()
 }
 
 /// SHA-256 of words, eight bytes each.

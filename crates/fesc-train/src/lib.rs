@@ -42,6 +42,6 @@ pub use evaluate::{CALIBRATION_DOCUMENTS, Score, calibrate, evaluate, score};
 pub use forms::{FormSet, Forms};
 pub use graph::{Graph, Packed};
 pub use init::{initial_weights, student};
-pub use parameters::{Kind, Parameter, Parameters};
+pub use parameters::{Parameter, ParameterKind, Parameters};
 pub use recipe::Recipe;
 pub use run::{Control, Event, Inputs, Outcome, run};

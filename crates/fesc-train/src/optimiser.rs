@@ -6,7 +6,7 @@
 use pulp::Arch;
 use serde::{Deserialize, Serialize};
 
-use crate::parameters::{Kind, Parameters};
+use crate::parameters::{ParameterKind, Parameters};
 
 /// The constants of the optimiser.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -96,7 +96,7 @@ impl AdamW {
         parameters: &mut Parameters,
         gradients: &[Vec<f32>],
         moments: &mut Moments,
-        lr: impl Fn(Kind) -> f64,
+        lr: impl Fn(ParameterKind) -> f64,
     ) -> f64 {
         let norm = global_norm(gradients);
         let scale = if self.clip > 0.0 && norm > self.clip { self.clip / norm } else { 1.0 };
@@ -109,7 +109,11 @@ impl AdamW {
                 continue;
             }
             let lr = lr(parameter.kind);
-            let decay = if matches!(parameter.kind, Kind::Vector | Kind::HeadBias) { 0.0 } else { self.weight_decay };
+            let decay = if matches!(parameter.kind, ParameterKind::Vector | ParameterKind::HeadBias) {
+                0.0
+            } else {
+                self.weight_decay
+            };
             let rates = Rates {
                 beta1: self.beta1 as f32,
                 beta2: self.beta2 as f32,
@@ -151,7 +155,7 @@ mod tests {
         let mut moments = Moments::new(&parameters);
         let adam = AdamW { clip: 2.0, ..AdamW::default() };
         let gradient = |p: usize, i: usize, step: usize| ((p * 31 + i * 7 + step * 13) % 17) as f32 / 8.0 - 1.0;
-        let rate = |kind| if kind == Kind::Embedding { 0.01 } else { 0.1 };
+        let rate = |kind| if kind == ParameterKind::Embedding { 0.01 } else { 0.1 };
         let mut norms = Vec::new();
         for step in 0..3 {
             let make = |(p, parameter): (usize, &crate::Parameter)| {
@@ -165,7 +169,7 @@ mod tests {
         }
         assert!(norms.iter().all(|n| *n > 2.0), "clipping must act");
         for (p, (after, before)) in parameters.list.iter().zip(&before.list).enumerate() {
-            let decay = if matches!(after.kind, Kind::Vector | Kind::HeadBias) { 0.0 } else { 0.05 };
+            let decay = if matches!(after.kind, ParameterKind::Vector | ParameterKind::HeadBias) { 0.0 } else { 0.05 };
             for (i, (after, start)) in after.values.iter().zip(&before.values).enumerate() {
                 let (mut value, mut m, mut v) = (f64::from(*start), 0.0, 0.0);
                 for (step, norm) in norms.iter().enumerate().filter(|_| p != 2) {

@@ -7,7 +7,7 @@ use crate::{Result, TrainError};
 
 /// What a parameter is, for learning rate and weight decay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ParameterKind {
     /// Rows of the vocabulary: decays, learning rate of its own.
     Embedding,
     /// A projection: decays.
@@ -26,7 +26,7 @@ pub struct Parameter {
     /// Its name in state files.
     pub name: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: ParameterKind,
     /// Its shape.
     pub shape: Vec<usize>,
     /// Its values, row-major.
@@ -56,25 +56,25 @@ impl Parameters {
         let mut push = |name: String, kind, shape: &[usize], values: Vec<f32>| {
             list.push(Parameter { name, kind, shape: shape.to_vec(), values });
         };
-        push("embedding".into(), Kind::Embedding, &[c.vocab, c.d_model], embedding);
+        push("embedding".into(), ParameterKind::Embedding, &[c.vocab, c.d_model], embedding);
         for (i, layer) in layers.into_iter().enumerate() {
             let mut part = |name: &str, kind, shape: &[usize], values| {
                 push(format!("layers.{i}.{name}"), kind, shape, values);
             };
-            part("norm", Kind::Vector, &[c.d_model], layer.norm);
-            part("in_proj", Kind::Matrix, &[c.proj_dim(), c.d_model], layer.in_proj);
-            part("conv", Kind::Vector, &[c.conv_dim() * c.conv_width], layer.conv);
-            part("conv_bias", Kind::Vector, &[c.conv_dim()], layer.conv_bias);
-            part("dt_bias", Kind::Vector, &[c.heads], layer.dt_bias);
-            part("a_log", Kind::Vector, &[c.heads], layer.a_log);
-            part("d", Kind::Vector, &[c.heads], layer.d);
-            part("gated_norm", Kind::Vector, &[c.inner()], layer.gated_norm);
-            part("out_proj", Kind::Matrix, &[c.d_model, c.inner()], layer.out_proj);
+            part("norm", ParameterKind::Vector, &[c.d_model], layer.norm);
+            part("in_proj", ParameterKind::Matrix, &[c.proj_dim(), c.d_model], layer.in_proj);
+            part("conv", ParameterKind::Vector, &[c.conv_dim() * c.conv_width], layer.conv);
+            part("conv_bias", ParameterKind::Vector, &[c.conv_dim()], layer.conv_bias);
+            part("dt_bias", ParameterKind::Vector, &[c.heads], layer.dt_bias);
+            part("a_log", ParameterKind::Vector, &[c.heads], layer.a_log);
+            part("d", ParameterKind::Vector, &[c.heads], layer.d);
+            part("gated_norm", ParameterKind::Vector, &[c.inner()], layer.gated_norm);
+            part("out_proj", ParameterKind::Matrix, &[c.d_model, c.inner()], layer.out_proj);
         }
-        push("norm".into(), Kind::Vector, &[c.d_model], norm);
+        push("norm".into(), ParameterKind::Vector, &[c.d_model], norm);
         let classes = head.bias.len();
-        push("head.weight".into(), Kind::Head, &[classes, c.d_model], head.weight);
-        push("head.bias".into(), Kind::HeadBias, &[classes], head.bias);
+        push("head.weight".into(), ParameterKind::Head, &[classes, c.d_model], head.weight);
+        push("head.bias".into(), ParameterKind::HeadBias, &[classes], head.bias);
         for p in &list {
             let expected = p.shape.iter().product::<usize>();
             if p.values.len() != expected {

@@ -23,7 +23,7 @@ use crate::fingerprint::fingerprint;
 use crate::forms::{FormSet, Forms};
 use crate::graph::Graph;
 use crate::optimiser::{Moments, learning_rate};
-use crate::parameters::{Kind, Parameters};
+use crate::parameters::{ParameterKind, Parameters};
 use crate::recipe::{Recipe, Stage, Start};
 use crate::state::{Position, State};
 use crate::worker::{self, Task};
@@ -325,9 +325,9 @@ impl Run<'_> {
         let lr = learning_rate(stage.lr, stage.warmup, stage.final_lr, step, steps);
         let State { parameters, moments, average, position } = &mut self.state;
         let rate = |kind| match kind {
-            Kind::Embedding => lr * stage.embedding_lr,
-            Kind::Matrix | Kind::Vector => lr * stage.layer_lr,
-            Kind::Head | Kind::HeadBias => lr * stage.head_lr,
+            ParameterKind::Embedding => lr * stage.embedding_lr,
+            ParameterKind::Matrix | ParameterKind::Vector => lr * stage.layer_lr,
+            ParameterKind::Head | ParameterKind::HeadBias => lr * stage.head_lr,
         };
         let norm = self.recipe.optimiser.step(parameters, &result.gradients, moments, rate);
         if !norm.is_finite() {

@@ -7,7 +7,7 @@
 //! | 2 | the command line is wrong |
 //! | 3 | the peer, the network or the protocol failed |
 //! | 4 | over a limit of size, memory or count |
-//! | 5 | refused for security: certificate, pin, weak parameters, no randomness, not on the list, over the budget |
+//! | 5 | refused for security: certificate, pin, weak parameters, no randomness, list of clients, budget |
 //! | 130 | ended by a signal; a server that a first signal stops has done its work and ends with 0 |
 
 use fesc_infer::InferError;

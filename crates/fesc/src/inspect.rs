@@ -5,7 +5,7 @@ use anyhow::Result;
 use fesc_ckks::mask::QUERIES;
 use fesc_ckks::sets::{self, Set};
 use fesc_ckks::wire;
-use fesc_infer::audit::{KINDS, Kind};
+use fesc_infer::audit::{Message, messages as all_messages};
 use fesc_model::Checkpoint;
 
 use crate::cli::InspectArgs;
@@ -25,21 +25,21 @@ pub fn run(args: &InspectArgs, format: Format) -> Result<()> {
 
 fn messages(format: Format) -> Result<()> {
     let mut report = Report::new(format);
-    KINDS.iter().try_for_each(|kind| report.add(row(kind)))?;
+    all_messages().try_for_each(|message| report.add(row(message)))?;
     report.finish()
 }
 
-fn row(kind: &Kind) -> Row {
+fn row(message: &Message) -> Row {
     Row::new()
-        .with("tag", format!("{:#06x}", kind.tag))
-        .with("message", kind.name)
-        .with("way", kind.way())
-        .with("phase", kind.phase())
-        .with("bytes", kind.formula)
-        .with("hidden", kind.cover.name())
-        .with("by", kind.mask)
-        .detail("crate", kind.owner)
-        .detail("tests", kind.tests)
+        .with("tag", format!("{:#06x}", message.tag))
+        .with("message", message.name)
+        .with("way", message.way())
+        .with("phase", message.phase())
+        .with("bytes", message.formula)
+        .with("hidden", message.cover.name())
+        .with("by", message.mask)
+        .detail("crate", message.owner)
+        .detail("tests", message.tests)
 }
 
 fn parameter_sets(format: Format) -> Result<()> {

@@ -253,3 +253,17 @@ fn every_test_named_in_security_md_exists() {
         assert!(tests.iter().any(|t| t == name), "SECURITY.md names the test {name}, which is not there");
     }
 }
+
+/// Comments are read in windows that stand side by side, and in reviews: at most 110 columns.
+#[test]
+fn comments_have_at_most_110_columns() {
+    let mut seen = 0;
+    for (path, text) in sources().iter().filter(|(p, _)| p.extension().is_some_and(|e| e == "rs")) {
+        for (at, line) in text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//")) {
+            let columns = line.chars().count();
+            assert!(columns <= 110, "{}:{}: a comment of {columns} columns", path.display(), at + 1);
+            seen += 1;
+        }
+    }
+    assert!(seen > 5000, "only {seen} lines of comments: the files are no longer where this test looks for them");
+}

@@ -7,7 +7,8 @@
 //! and only then reduces:
 //!
 //! ```text
-//! share_j = round(2^f m(zeta^(5^j)) / S) mod 2^l,      share_client + share_server = round(2^f z_j) + e mod 2^l.
+//! share_j                     = round(2^f m(zeta^(5^j)) / S) mod 2^l
+//! share_client + share_server = round(2^f z_j) + e        mod 2^l
 //! ```
 //!
 //! A share is some 70 bits wider than the phase, and what is left of it after the sum must be right: doubles

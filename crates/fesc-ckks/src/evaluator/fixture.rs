@@ -9,7 +9,7 @@ use crate::client::{Decryptor, KeyGenerator, SecretEncryptor, SecretKey};
 use crate::server::{EvaluationKeyPlan, EvaluationKeys, PublicKey};
 use crate::{Ciphertext, Encoder, Params, ParamsLiteral};
 
-pub(crate) struct Pair {
+pub(crate) struct ClientAndServer {
     pub(crate) params: Params,
     pub(crate) secret: SecretKey,
     pub(crate) public: PublicKey,
@@ -17,7 +17,7 @@ pub(crate) struct Pair {
     pub(crate) prg: Prg,
 }
 
-impl Pair {
+impl ClientAndServer {
     /// Degree `2^log_n`, `levels` rescalings at scale `2^40`, and keys for these rotations, conjugation and
     /// products.
     pub(crate) fn new(log_n: u32, levels: usize, specials: usize, rotations: &[i64]) -> Self {

@@ -16,7 +16,7 @@ use fesc_ring::pool::Pooled;
 
 use crate::poly::Poly;
 use crate::server::KeyPurpose;
-use crate::switch::{Job, Own, Row, Source, each, product_of_specials, rows};
+use crate::switch::{Job, LazyDigits, Own, Row, each, product_of_specials, rows};
 use crate::{Ciphertext, CkksError, Result, Tensor};
 
 use super::{Evaluator, check_scales};
@@ -248,7 +248,7 @@ impl Evaluator {
     ) -> Result<Ciphertext> {
         let key = self.keys.get(KeyPurpose::Relinearisation)?;
         let division = self.tables.by_both(from).ok_or(CkksError::NoLevel { operation: "a rescaled product" })?;
-        let source = Source::new(&self.params, &self.tables, c2, from);
+        let source = LazyDigits::new(&self.params, &self.tables, c2, from);
         let mut outs = [outs];
         let jobs = [Job { key, order: None, own: Own::Preset }];
         let last: [&[u64]; 2] = [&last[0], &last[1]];
@@ -260,7 +260,7 @@ impl Evaluator {
     /// Adds the switched third part to the first two.
     fn finish(&self, outs: [Poly; 2], c2: &Poly, level: usize, scale: f64) -> Result<Ciphertext> {
         let key = self.keys.get(KeyPurpose::Relinearisation)?;
-        let source = Source::new(&self.params, &self.tables, c2, level);
+        let source = LazyDigits::new(&self.params, &self.tables, c2, level);
         let mut outs = [outs];
         let jobs = [Job { key, order: None, own: Own::Preset }];
         self.tables.by_specials(level).switch(&self.params, &source, &jobs, &mut outs, None);

@@ -1,13 +1,13 @@
 #![allow(clippy::unwrap_used)]
 
-use super::fixture::Pair;
+use super::fixture::ClientAndServer;
 use super::*;
 use crate::Tensor;
 use crate::testing::{centred, integers, negacyclic};
 use num_bigint::BigInt;
 use num_complex::Complex64;
 
-impl Pair {
+impl ClientAndServer {
     /// The phase over the integers, centred, without the code under test.
     fn phase(&self, parts: &[&Poly]) -> Vec<BigInt> {
         let s: Vec<BigInt> = self.secret.small.coefficients().iter().map(|&x| BigInt::from(x)).collect();
@@ -31,7 +31,7 @@ const SMALL: f64 = 1.0 / (1 << 24) as f64;
 #[test]
 fn products_and_rotations_at_every_level_of_several_sets() {
     for (log_n, levels, specials) in [(3, 1, 1), (4, 3, 2), (6, 5, 3), (8, 4, 1), (5, 7, 3)] {
-        let mut pair = Pair::new(log_n, levels, specials, &[1, 3, -2]);
+        let mut pair = ClientAndServer::new(log_n, levels, specials, &[1, 3, -2]);
         let n = pair.params.slots();
         for level in 0..=levels {
             let ((x, a), (y, b)) = (pair.fresh(level), pair.fresh(level));
@@ -67,7 +67,7 @@ fn products_and_rotations_at_every_level_of_several_sets() {
 fn hoisted_rotations_are_the_rotations() {
     for (log_n, levels, specials) in [(4, 3, 2), (6, 4, 3), (5, 2, 1)] {
         let steps = [1, 0, -2, 3];
-        let mut pair = Pair::new(log_n, levels, specials, &steps);
+        let mut pair = ClientAndServer::new(log_n, levels, specials, &steps);
         for level in 0..=levels {
             let (_, a) = pair.fresh(level);
             let e = &pair.evaluator;
@@ -89,7 +89,7 @@ fn hoisted_rotations_are_the_rotations() {
 /// noise of two parts.
 #[test]
 fn a_product_agrees_with_big_integers() {
-    let mut pair = Pair::new(4, 3, 2, &[]);
+    let mut pair = ClientAndServer::new(4, 3, 2, &[]);
     let n = BigInt::from(pair.params.degree());
     for level in 1..=3 {
         let ((_, a), (_, b)) = (pair.fresh(level), pair.fresh(level));
@@ -120,7 +120,7 @@ fn a_product_agrees_with_big_integers() {
 /// Division by the last prime is `round(c / q)` of each part, exactly.
 #[test]
 fn rescaling_rounds_to_the_nearest() {
-    let mut pair = Pair::new(5, 3, 2, &[]);
+    let mut pair = ClientAndServer::new(5, 3, 2, &[]);
     for level in 1..=3 {
         let (_, a) = pair.fresh(level);
         let q = BigInt::from(pair.params.modulus(level).value());
@@ -143,7 +143,7 @@ fn rescaling_rounds_to_the_nearest() {
 
 #[test]
 fn one_relinearisation_serves_a_sum() {
-    let mut pair = Pair::new(7, 3, 2, &[]);
+    let mut pair = ClientAndServer::new(7, 3, 2, &[]);
     let inputs: Vec<_> = (0..6).map(|_| pair.fresh(3)).collect();
     let e = &pair.evaluator;
     let want = |i: usize| inputs.chunks_exact(2).map(|p| p[0].0[i] * p[1].0[i]).sum::<Complex64>();
@@ -173,7 +173,7 @@ fn one_relinearisation_serves_a_sum() {
 /// After the first round no operation allocates a buffer: everything comes from the pool and goes back.
 #[test]
 fn operations_use_their_buffers_again() {
-    let mut pair = Pair::new(6, 3, 2, &[1, 2]);
+    let mut pair = ClientAndServer::new(6, 3, 2, &[1, 2]);
     let ((x, a), (_, b)) = (pair.fresh(3), pair.fresh(3));
     let q = pair.params.modulus(3).value() as f64;
     let diagonals: Vec<_> = (0..4).map(|k| (k, x.clone())).collect();

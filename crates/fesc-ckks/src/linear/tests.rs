@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::evaluator::fixture::Pair;
+use crate::evaluator::fixture::ClientAndServer;
 use fesc_ring::Prg;
 
 type Diagonals = Vec<(i64, Vec<Complex64>)>;
@@ -42,10 +42,10 @@ fn agrees_with_the_matrix_and_needs_the_declared_rotations_only() {
         let diagonals: Diagonals = indices.iter().map(|&k| (k, numbers(&mut prg, count))).collect();
         for n1 in [None, NonZeroUsize::new(1), NonZeroUsize::new(3), NonZeroUsize::new(4), NonZeroUsize::new(100)] {
             for (levels, specials) in [(2, 1), (3, 2)] {
-                let probe = Pair::new(5, levels, specials, &[]);
+                let probe = ClientAndServer::new(5, levels, specials, &[]);
                 let q = probe.params.modulus(levels).value() as f64;
                 let map = Transform::prepare(&probe.params, &diagonals, levels, q, n1).unwrap();
-                let mut pair = Pair::new(5, levels, specials, &map.rotations());
+                let mut pair = ClientAndServer::new(5, levels, specials, &map.rotations());
                 let (x, c) = pair.fresh(levels);
                 let want = naive(&diagonals, &x);
                 let got = map.apply(&pair.evaluator, &c).unwrap();
@@ -57,7 +57,7 @@ fn agrees_with_the_matrix_and_needs_the_declared_rotations_only() {
                 // Each declared rotation is needed.
                 for leave in map.rotations() {
                     let rest: Vec<i64> = map.rotations().into_iter().filter(|&r| r != leave).collect();
-                    let poor = Pair::new(5, levels, specials, &rest);
+                    let poor = ClientAndServer::new(5, levels, specials, &rest);
                     let error = map.apply(&poor.evaluator, &c).err();
                     assert!(
                         matches!(error, Some(CkksError::MissingKey { what }) if what.contains(&format!("by {leave} ")))
@@ -70,7 +70,7 @@ fn agrees_with_the_matrix_and_needs_the_declared_rotations_only() {
 
 #[test]
 fn wrong_levels_scales_and_values_are_refused() {
-    let mut pair = Pair::new(4, 2, 1, &[]);
+    let mut pair = ClientAndServer::new(4, 2, 1, &[]);
     let one = vec![Complex64::new(1.0, 0.0); 8];
     let map = Transform::prepare(&pair.params, &[(0, one.clone())], 1, pair.params.scale(), None).unwrap();
     assert_eq!((map.level(), map.scale(), map.memory()), (1, pair.params.scale(), 3 * 16 * 8));
@@ -89,7 +89,7 @@ fn wrong_levels_scales_and_values_are_refused() {
     assert_eq!(error, Some(CkksError::TooMany { what: "slots", got: 9, max: 8 }));
     // An evaluator of another set, with fewer primes than the map has levels; and levels or scales that
     // nothing else would check.
-    let other = Pair::new(4, 0, 1, &[]);
+    let other = ClientAndServer::new(4, 0, 1, &[]);
     let high = Transform::prepare(&pair.params, &[(0, one.clone())], 2, 2.0, None).unwrap();
     let (_, top) = pair.fresh(2);
     for result in [high.apply(&other.evaluator, &top), high.apply_rescale(&other.evaluator, &top)] {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::client::KeyGenerator;
-use crate::evaluator::fixture::Pair;
+use crate::evaluator::fixture::ClientAndServer;
 use crate::{Ciphertext, Encoder, Tensor};
 
 /// Sums of squares, from several keys and messages.
@@ -31,7 +31,7 @@ fn off<'a>(a: &'a [i128], b: &'a [i128], q: u64) -> impl Iterator<Item = f64> + 
     a.iter().zip(b).map(move |(a, b)| (a * i128::from(q) - b) as f64 / q as f64)
 }
 
-impl Pair {
+impl ClientAndServer {
     /// The phase of a product that has three parts.
     fn tensor_integers(&self, t: &Tensor) -> Vec<i128> {
         let (s, params) = (&self.secret.poly, &self.params);
@@ -65,7 +65,7 @@ fn measured_variances_are_those_of_the_formulas() {
         let rounds = 6;
         for round in 0..rounds {
             // Another key and other messages each time.
-            let mut pair = Pair::seeded(round, 11, level, specials, &[1]);
+            let mut pair = ClientAndServer::seeded(round, 11, level, specials, &[1]);
             let fixed = pair.values();
             let encoder = Encoder::new(&pair.params);
             let scale = pair.params.scale();

@@ -18,6 +18,7 @@ use std::ops::Range;
 
 use fesc_ring::Prg;
 use fesc_ring::aligned::Aligned;
+use fesc_ring::automorphism;
 use fesc_ring::rns::Packed;
 
 use crate::poly::Poly;
@@ -37,22 +38,13 @@ pub enum KeyPurpose {
 
 /// The Galois element of a rotation by `step` slots to the left: `5^step mod 2N`.
 pub fn rotation_element(params: &Params, step: i64) -> u32 {
-    let order = 2 * params.degree() as u64;
-    let mut exponent = step.rem_euclid(params.slots() as i64) as u64;
-    let (mut base, mut element) = (5 % order, 1);
-    while exponent != 0 {
-        if exponent & 1 == 1 {
-            element = element * base % order;
-        }
-        base = base * base % order;
-        exponent >>= 1;
-    }
-    element as u32
+    // Below 2N, and N is at most 2^16.
+    automorphism::rotation(params.degree(), step) as u32
 }
 
 /// The Galois element of conjugation: `2N - 1`.
 pub fn conjugation_element(params: &Params) -> u32 {
-    2 * params.degree() as u32 - 1
+    automorphism::conjugation(params.degree()) as u32
 }
 
 /// The keys that a computation needs. Its size is known before any key is made.

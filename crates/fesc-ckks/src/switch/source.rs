@@ -20,7 +20,7 @@ pub(crate) trait Digits: Sync {
 }
 
 /// A polynomial whose digits are computed when they are asked for.
-pub(crate) struct Source<'a> {
+pub(crate) struct LazyDigits<'a> {
     tables: &'a Tables,
     level: usize,
     /// Transformed: a digit modulo its own primes is the polynomial itself.
@@ -31,7 +31,7 @@ pub(crate) struct Source<'a> {
     overflow: Pooled,
 }
 
-impl<'a> Source<'a> {
+impl<'a> LazyDigits<'a> {
     /// Takes `poly` at `level` apart: `level + 1` inverse transforms.
     pub(crate) fn new(params: &Params, tables: &'a Tables, poly: &'a Poly, level: usize) -> Self {
         let (n, alpha, count) = (params.degree(), params.specials(), params.digits(level));
@@ -54,7 +54,7 @@ impl<'a> Source<'a> {
     }
 }
 
-impl Digits for Source<'_> {
+impl Digits for LazyDigits<'_> {
     fn count(&self) -> usize {
         self.overflow.len() / (self.scaled.len() / (self.level + 1))
     }

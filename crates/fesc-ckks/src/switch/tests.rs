@@ -24,7 +24,7 @@ fn digits_are_centred_remainders() {
     for level in 0..=4 {
         let poly = uniform(&params, level + 1, level as u8);
         let whole = integers(&params, &poly);
-        let source = Source::new(&params, &tables, &poly, level);
+        let source = LazyDigits::new(&params, &tables, &poly, level);
         assert_eq!(source.count(), params.digits(level));
         let mut scratch = vec![0; source.count() * params.degree()];
         for j in (0..=level).chain(params.first_special()..params.primes()) {

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 struct Bench {
     params: Params,
     secret: SecretKey,
-    objects: Vec<(Kind, Vec<u8>)>,
+    objects: Vec<(ObjectKind, Vec<u8>)>,
 }
 
 fn bench() -> Bench {
@@ -33,29 +33,29 @@ fn bench() -> Bench {
         out
     };
     let objects = vec![
-        (Kind::PublicKey, bytes(&|o| public.write(o))),
-        (Kind::SwitchingKey, bytes(&|o| key.write(o))),
-        (Kind::SwitchingKey, bytes(&|o| relinearisation.write(o))),
-        (Kind::Upload, bytes(&|o| upload.write(o))),
-        (Kind::Masked, bytes(&|o| masked.write(o))),
+        (ObjectKind::PublicKey, bytes(&|o| public.write(o))),
+        (ObjectKind::SwitchingKey, bytes(&|o| key.write(o))),
+        (ObjectKind::SwitchingKey, bytes(&|o| relinearisation.write(o))),
+        (ObjectKind::Upload, bytes(&|o| upload.write(o))),
+        (ObjectKind::Masked, bytes(&|o| masked.write(o))),
     ];
     Bench { params, secret, objects }
 }
 
 /// Reads an object of a kind and writes it again.
-fn again(params: &Params, kind: Kind, bytes: &[u8]) -> Result<Vec<u8>> {
+fn again(params: &Params, kind: ObjectKind, bytes: &[u8]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     match kind {
-        Kind::PublicKey => PublicKey::read(params, bytes)?.write(&mut out),
-        Kind::SwitchingKey => SeededKey::read(params, bytes)?.write(&mut out),
-        Kind::Upload => Upload::read(params, bytes)?.write(&mut out),
-        Kind::Masked => Masked::read(params, bytes)?.write(&mut out),
+        ObjectKind::PublicKey => PublicKey::read(params, bytes)?.write(&mut out),
+        ObjectKind::SwitchingKey => SeededKey::read(params, bytes)?.write(&mut out),
+        ObjectKind::Upload => Upload::read(params, bytes)?.write(&mut out),
+        ObjectKind::Masked => Masked::read(params, bytes)?.write(&mut out),
     }
     .unwrap();
     Ok(out)
 }
 
-fn refusal(params: &Params, kind: Kind, bytes: &[u8]) -> WireError {
+fn refusal(params: &Params, kind: ObjectKind, bytes: &[u8]) -> WireError {
     match again(params, kind, bytes) {
         Err(CkksError::Wire { what, cause }) if what == kind.name() => cause,
         other => panic!("{other:?}"),
@@ -68,10 +68,10 @@ fn objects_come_back_as_they_were() {
     for (kind, bytes) in &b.objects {
         assert_eq!(again(&b.params, *kind, bytes).unwrap(), *bytes);
         let size = match kind {
-            Kind::PublicKey => public_key_bytes(&b.params),
-            Kind::SwitchingKey => switching_key_bytes(&b.params),
-            Kind::Upload => upload_bytes(&b.params, 1),
-            Kind::Masked => masked_bytes(&b.params, 1),
+            ObjectKind::PublicKey => public_key_bytes(&b.params),
+            ObjectKind::SwitchingKey => switching_key_bytes(&b.params),
+            ObjectKind::Upload => upload_bytes(&b.params, 1),
+            ObjectKind::Masked => masked_bytes(&b.params, 1),
         };
         assert_eq!(bytes.len(), size);
     }
@@ -91,7 +91,7 @@ fn objects_come_back_as_they_were() {
 fn a_streamed_key_is_the_same_and_a_short_stream_is_an_error() {
     let b = bench();
     let plan = EvaluationKeyPlan { rotations: vec![1], conjugation: false, relinearisation: true };
-    for (_, bytes) in b.objects.iter().filter(|(kind, _)| *kind == Kind::SwitchingKey) {
+    for (_, bytes) in b.objects.iter().filter(|(kind, _)| *kind == ObjectKind::SwitchingKey) {
         let read = SeededKey::read(&b.params, bytes).unwrap();
         let purpose = read.purpose();
         let mut keys = EvaluationKeys::new(&b.params, &plan, KeyId::RECEIVED);
@@ -158,7 +158,7 @@ fn another_version_is_refused() {
 fn another_kind_is_refused() {
     let b = bench();
     for (kind, bytes) in &b.objects {
-        for other in [Kind::PublicKey, Kind::SwitchingKey, Kind::Upload, Kind::Masked] {
+        for other in [ObjectKind::PublicKey, ObjectKind::SwitchingKey, ObjectKind::Upload, ObjectKind::Masked] {
             if other != *kind {
                 let e = refusal(&b.params, other, bytes);
                 assert_eq!(e, WireError::Kind { expected: other as u8, got: *kind as u8 });
@@ -195,7 +195,9 @@ fn a_level_that_does_not_exist_is_refused() {
         // Keys have the highest level only; a ciphertext of another level has another length.
         let e = refusal(&b.params, *kind, &with(bytes, 40, &0u32.to_le_bytes()));
         match kind {
-            Kind::PublicKey | Kind::SwitchingKey => assert_eq!(e, WireError::Level { min: 2, max: 2, got: 0 }),
+            ObjectKind::PublicKey | ObjectKind::SwitchingKey => {
+                assert_eq!(e, WireError::Level { min: 2, max: 2, got: 0 })
+            }
             _ => assert!(matches!(e, WireError::Length { .. }), "{e}"),
         }
     }
@@ -208,7 +210,7 @@ fn a_galois_element_that_is_none_is_refused() {
         for element in [1u32, 2, 32, 33, u32::MAX] {
             let e = refusal(&b.params, *kind, &with(bytes, 44, &element.to_le_bytes()));
             match kind {
-                Kind::SwitchingKey => assert_eq!(e, WireError::Galois { element, max: 31 }),
+                ObjectKind::SwitchingKey => assert_eq!(e, WireError::Galois { element, max: 31 }),
                 _ => assert_eq!(e, WireError::NotZero { field: "galois element" }),
             }
         }
@@ -222,7 +224,9 @@ fn an_impossible_scale_is_refused() {
         for scale in [f64::NAN, f64::INFINITY, -1.0, 0.5, 2f64.powi(91), f64::MIN_POSITIVE] {
             let e = refusal(&b.params, *kind, &with(bytes, 48, &scale.to_bits().to_le_bytes()));
             match kind {
-                Kind::PublicKey | Kind::SwitchingKey => assert_eq!(e, WireError::NotZero { field: "scale" }),
+                ObjectKind::PublicKey | ObjectKind::SwitchingKey => {
+                    assert_eq!(e, WireError::NotZero { field: "scale" })
+                }
                 _ => assert!(matches!(e, WireError::Scale { .. }), "{e}"),
             }
         }
@@ -233,7 +237,7 @@ fn an_impossible_scale_is_refused() {
 fn a_seed_of_a_masked_ciphertext_is_refused() {
     let b = bench();
     assert_eq!(
-        refusal(&b.params, Kind::Masked, &with(&b.objects[4].1, 71, &[1])),
+        refusal(&b.params, ObjectKind::Masked, &with(&b.objects[4].1, 71, &[1])),
         WireError::NotZero { field: "seed" }
     );
 }
@@ -243,10 +247,10 @@ fn a_residue_that_is_not_reduced_is_refused_in_every_limb() {
     let b = bench();
     for (kind, bytes) in &b.objects {
         let (polys, limbs) = match kind {
-            Kind::PublicKey => (1, 5),
-            Kind::SwitchingKey => (2, 5),
-            Kind::Upload => (1, 2),
-            Kind::Masked => (2, 2),
+            ObjectKind::PublicKey => (1, 5),
+            ObjectKind::SwitchingKey => (2, 5),
+            ObjectKind::Upload => (1, 2),
+            ObjectKind::Masked => (2, 2),
         };
         let mut at = HEADER_BYTES;
         for limb in 0..polys * limbs {

@@ -1,5 +1,6 @@
-//! Every kind of message that this program can send, in one table ([`KINDS`]): who sends it to whom, when,
-//! how long it is, what hides its content.
+//! Every message that this program can send, in one table ([`messages()`]): who sends it to whom, when, how
+//! long it is, what hides its content. It is the lists of all crates, one after the other: each has its own
+//! beside the constants of its tags ([`fesc_net::message`]).
 //!
 //! The rule that the table states: **no message is a function of decrypted or shared data without a fresh
 //! mask**, but for the answer, which goes to the client alone. What has no mask is public: it depends on
@@ -10,177 +11,16 @@
 //! each. `fesc inspect --messages` prints it.
 //!
 //! Not guaranteed: that uniform bytes prove a protocol. A statistic sees a missing mask, not a mask that is
-//! used twice; for that each kind names the tests of its own crate.
+//! used twice; for that each message names the tests of its own crate.
 
-mod kinds;
+mod messages;
 
-pub use kinds::KINDS;
+pub use fesc_net::message::{Cover, End, Message, MessagePhase, Size};
+pub use messages::messages;
 
-/// Who sends or receives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum End {
-    /// P0: has the document.
-    Client,
-    /// P1: has the model.
-    Server,
-    /// The third process, where there is one.
-    Dealer,
-}
-
-impl End {
-    /// As a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            End::Client => "client",
-            End::Server => "server",
-            End::Dealer => "dealer",
-        }
-    }
-}
-
-/// When: the phases of a channel's counts, and what is no part of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    /// Handshake, public part, base transfers and keys.
-    Setup,
-    /// Making correlations: nothing of the document or the weights goes in.
-    Offline,
-    /// The protocol on the document.
-    Online,
-    /// Giving shares away for a check of the program, where both sides ask for it.
-    Verify,
-    /// `fesc bench` and `fesc doctor`: random data between processes of one machine.
-    Measurement,
-}
-
-impl Phase {
-    /// As a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Phase::Setup => "setup",
-            Phase::Offline => "offline",
-            Phase::Online => "online",
-            Phase::Verify => "verify",
-            Phase::Measurement => "measurement",
-        }
-    }
-}
-
-/// What lengths a payload may have. The exact one is fixed by the schedule before the message comes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Size {
-    /// These bytes.
-    Exact(usize),
-    /// `plus` and a multiple of `of`, at most `most`.
-    Multiple {
-        /// The unit.
-        of: usize,
-        /// What comes on top.
-        plus: usize,
-        /// With it.
-        most: usize,
-    },
-    /// Any up to this.
-    AtMost(usize),
-}
-
-impl Size {
-    /// Whether a payload may be so long.
-    pub fn allows(self, bytes: usize) -> bool {
-        match self {
-            Size::Exact(n) => bytes == n,
-            Size::Multiple { of, plus, most } => {
-                bytes <= most && bytes.checked_sub(plus).is_some_and(|rest| rest.is_multiple_of(of))
-            }
-            Size::AtMost(most) => bytes <= most,
-        }
-    }
-}
-
-/// What hides the content, as far as a test can look at it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cover {
-    /// Nothing: it is public, and the same bytes for any document and any weights of the same outline.
-    Public,
-    /// A mask on every bit: all bytes are uniform. Residues are modulo the largest primes below a power of
-    /// two, so their bits are, too.
-    Uniform,
-    /// A random group element each: compressed Ristretto points, whose encoding has two fixed bits, and a
-    /// nonce.
-    Points,
-    /// The public card of a model first, then hints and table under masks: uniform.
-    CardThenUniform,
-    /// Made of the dealer's randomness alone; the dealer hears nothing that is not public.
-    Dealt,
-    /// A share of what the receiver is to learn.
-    Answer,
-    /// Nothing, on purpose: the operator asked for it with `--insecure-verify`.
-    GivenAway,
-    /// Random data of a measurement, nobody's.
-    Nobodys,
-}
-
-impl Cover {
-    /// As a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Cover::Public => "public",
-            Cover::Uniform | Cover::Points => "masked",
-            Cover::CardThenUniform => "public card, masked rest",
-            Cover::Dealt => "random",
-            Cover::Answer => "the answer",
-            Cover::GivenAway => "given away",
-            Cover::Nobodys => "random data",
-        }
-    }
-}
-
-/// One kind of message.
-#[derive(Debug)]
-pub struct Kind {
-    /// Its tag on the wire.
-    pub tag: u16,
-    /// What it is.
-    pub name: &'static str,
-    /// The crate that sends it.
-    pub owner: &'static str,
-    /// From whom to whom.
-    pub ways: &'static [(End, End)],
-    /// When. Empty: no command sends it.
-    pub phases: &'static [Phase],
-    /// Lengths.
-    pub size: Size,
-    /// The length of a payload, as a formula.
-    pub formula: &'static str,
-    /// How it is hidden.
-    pub cover: Cover,
-    /// By what, or why it need not be.
-    pub mask: &'static str,
-    /// Tests of this kind alone: views, and attacks that succeed when a mask is left out.
-    pub tests: &'static [&'static str],
-}
-
-impl Kind {
-    /// From whom to whom, with an arrow; with two heads where it goes both ways.
-    pub fn way(&self) -> String {
-        let one = |&(from, to): &(End, End)| match self.ways.contains(&(to, from)) {
-            true if from > to => None,
-            true => Some(format!("{} <-> {}", from.name(), to.name())),
-            false => Some(format!("{} -> {}", from.name(), to.name())),
-        };
-        self.ways.iter().filter_map(one).collect::<Vec<_>>().join(", ")
-    }
-
-    /// When, in words.
-    pub fn phase(&self) -> String {
-        let names: Vec<_> = self.phases.iter().map(|p| p.name()).collect();
-        if names.is_empty() { "never".into() } else { names.join(", ") }
-    }
-}
-
-/// The kind of a tag, if there is one.
-pub fn kind(tag: u16) -> Option<&'static Kind> {
-    KINDS.iter().find(|k| k.tag == tag)
+/// The message of a tag, if there is one.
+pub fn message(tag: u16) -> Option<&'static Message> {
+    messages().find(|m| m.tag == tag)
 }
 
 #[cfg(test)]
@@ -243,9 +83,9 @@ mod tests {
             let tags = lines.iter().filter_map(|l| defined(l));
             tags.for_each(|tag| found.entry(tag).or_default().push(owner.clone()));
         }
-        let listed: BTreeMap<u16, Vec<String>> = KINDS.iter().map(|k| (k.tag, vec![k.owner.to_string()])).collect();
+        let listed: BTreeMap<u16, Vec<String>> = messages().map(|m| (m.tag, vec![m.owner.to_string()])).collect();
         assert_eq!(found, listed, "defined in the sources, and listed");
-        assert!(KINDS.is_sorted_by(|a, b| a.tag < b.tag));
+        assert!(messages().is_sorted_by(|a, b| a.tag < b.tag));
     }
 
     /// Every message is sent under a named tag: a number in a call would escape the table.
@@ -260,27 +100,31 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_its_reason_and_its_tests_exist() {
+    fn every_message_has_its_reason_and_its_tests_exist() {
         let all: String = files().into_iter().map(|(_, _, text)| text).collect();
-        for kind in KINDS {
-            let complete = [kind.name, kind.formula, kind.mask].iter().all(|text| !text.is_empty());
-            assert!(complete && !kind.ways.is_empty(), "{:#06x}", kind.tag);
-            for test in kind.tests {
-                assert!(all.contains(&format!("fn {test}(")), "{:#06x} names {test}", kind.tag);
+        for message in messages() {
+            let complete = [message.name, message.formula, message.mask].iter().all(|text| !text.is_empty());
+            assert!(complete && !message.ways.is_empty(), "{:#06x}", message.tag);
+            for test in message.tests {
+                assert!(all.contains(&format!("fn {test}(")), "{:#06x} names {test}", message.tag);
             }
-            let hidden = matches!(kind.cover, Cover::Uniform | Cover::Points | Cover::CardThenUniform);
-            assert!(!hidden || !kind.tests.is_empty() || kind.phases.is_empty(), "{:#06x} has no test", kind.tag);
+            let hidden = matches!(message.cover, Cover::Uniform | Cover::Points | Cover::CardThenUniform);
+            assert!(
+                !hidden || !message.tests.is_empty() || message.phases.is_empty(),
+                "{:#06x} has no test",
+                message.tag
+            );
         }
     }
 
     #[test]
     fn ways_in_words() {
-        assert_eq!(kind(0x0602).unwrap().way(), "client -> server");
-        assert_eq!(kind(0x0302).unwrap().way(), "client <-> server");
-        assert_eq!(kind(0x0681).unwrap().way(), "client <-> server, client -> dealer, server -> dealer");
-        assert_eq!(kind(0x0100).unwrap().way(), "client <-> server, client <-> dealer, server <-> dealer");
+        assert_eq!(message(0x0602).unwrap().way(), "client -> server");
+        assert_eq!(message(0x0302).unwrap().way(), "client <-> server");
+        assert_eq!(message(0x0681).unwrap().way(), "client <-> server, client -> dealer, server -> dealer");
+        assert_eq!(message(0x0100).unwrap().way(), "client <-> server, client <-> dealer, server <-> dealer");
         assert_eq!(
-            (kind(0x0203).unwrap().phase(), kind(0x0204).unwrap().phase()),
+            (message(0x0203).unwrap().phase(), message(0x0204).unwrap().phase()),
             ("setup, offline".into(), "never".into())
         );
     }
@@ -297,10 +141,10 @@ mod tests {
             (0x0424, RANDOM_BYTES),
             (0x0425, RESPONSE_BYTES),
         ] {
-            let size = kind(tag).unwrap().size;
+            let size = message(tag).unwrap().size;
             assert!(size.allows(bytes) && !size.allows(bytes + 1), "{tag:#06x}: {bytes}");
         }
-        assert_eq!(kind(0x0100).unwrap().size, Size::Exact(fesc_net::hello::HELLO_BYTES - fesc_net::HEADER_BYTES));
+        assert_eq!(message(0x0100).unwrap().size, Size::Exact(fesc_net::hello::HELLO_BYTES - fesc_net::HEADER_BYTES));
         let pieces = Size::Multiple { of: 512, plus: 16, most: 26_640 };
         assert!(pieces.allows(528) && !pieces.allows(512) && !pieces.allows(15) && !pieces.allows(27_152));
     }

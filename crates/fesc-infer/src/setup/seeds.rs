@@ -1,6 +1,7 @@
 //! Seeds from the master seed and the weights.
 
 use fesc_model::twin::Twin;
+use fesc_ring::derive::Derive;
 use fesc_rlwe::{Params, Secrets, Seed};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
@@ -55,12 +56,8 @@ impl Seeds {
     }
 
     fn derive(&self, purpose: &[u8; 16], place: [u32; 2]) -> Zeroizing<[u8; 32]> {
-        let mut hash = Sha256::new();
-        hash.update(b"fesc derived seed v1");
-        hash.update(purpose);
-        hash.update(*self.0);
-        place.into_iter().for_each(|number| hash.update(number.to_le_bytes()));
-        Zeroizing::new(hash.finalize().into())
+        let derive = Derive::new(b"fesc derived seed v1").bytes(purpose).bytes(&*self.0);
+        place.into_iter().fold(derive, |derive, number| derive.bytes(&number.to_le_bytes())).key()
     }
 
     /// The root of `u` and `e` of a matrix.

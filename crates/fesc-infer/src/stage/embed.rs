@@ -83,7 +83,7 @@ impl Embed {
             return Ok(());
         }
         self.groups().for_each(|tokens| ledger.send(Role::P0, self.bytes(tokens)));
-        self.leave.declare(ledger)
+        Ok(self.leave.declare(ledger)?)
     }
 
     /// The rows at `frac` bits.
@@ -97,11 +97,11 @@ impl Embed {
                 crate::error::check("ids of a segment", self.tokens, ids.len())?;
                 crate::error::check("rows of a segment", self.tokens * self.width, rows.len())?;
                 let share = self.ask(party, ids, rows, table, prg)?;
-                self.leave.run(party, share)
+                Ok(self.leave.run(party, share)?)
             }
             (Side::Server(Some(owner)), Embedding::Encrypted) => {
                 let share = self.answer(party, owner)?;
-                self.leave.run(party, share)
+                Ok(self.leave.run(party, share)?)
             }
             (Side::Client(Rows::Public(rows)), Embedding::Public) => self.round(ring, rows),
             (Side::Server(None), Embedding::Public) => Ok(Shared::new(ring, vec![0; self.tokens * self.width])),

@@ -31,7 +31,7 @@ impl Gate {
     /// If a scale does not fit the ring.
     pub fn declare(&self, ledger: &mut Ledger) -> Result<()> {
         self.product.declare(ledger);
-        self.leave.declare(ledger)
+        Ok(self.leave.declare(ledger)?)
     }
 
     /// The gated values.
@@ -40,6 +40,6 @@ impl Gate {
     /// If the protocol fails.
     pub fn run(&self, party: &mut Party, y: &Shared, gate: &Shared) -> Result<Shared> {
         let product = self.product.run(party, &[y, gate])?.swap_remove(0);
-        self.leave.run(party, product)
+        Ok(self.leave.run(party, product)?)
     }
 }

@@ -19,20 +19,19 @@ mod embed;
 mod gate;
 mod kernel;
 mod pool;
-mod rescale;
 mod reveal;
 mod side;
 
 use std::fmt;
 
 use fesc_model::Shape;
+pub use fesc_mpc::protocol::Rescale;
 use serde::Serialize;
 
 pub use embed::{Embed, Embedding, Rows};
 pub use gate::Gate;
 pub use kernel::{Activations, Active, Kit, Norm, Projection, StepSecrets};
 pub use pool::{Head, HeadSecrets, Pool, selection};
-pub use rescale::Rescale;
 pub use reveal::{Floor, Label};
 pub use side::Side;
 

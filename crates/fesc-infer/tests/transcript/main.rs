@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use common::*;
 use fesc_infer::Reveal;
-use fesc_infer::audit::{Cover, End, KINDS, Kind, Phase, kind};
+use fesc_infer::audit::{Cover, End, Message, MessagePhase as Phase, message, messages};
 use fesc_infer::session::{Fresh, Report};
 use fesc_infer::{Schedule, ServerSetup};
 use fesc_model::twin::{Calibration, Plan, Twin};
@@ -59,8 +59,8 @@ fn documents() -> [Vec<u32>; 2] {
     [vec![7; 5], document(TOKENS, 9)]
 }
 
-fn known(frame: &Frame) -> &'static Kind {
-    kind(frame.tag).unwrap_or_else(|| panic!("{:#06x} is not in the table", frame.tag))
+fn known(frame: &Frame) -> &'static Message {
+    message(frame.tag).unwrap_or_else(|| panic!("{:#06x} is not in the table", frame.tag))
 }
 
 fn bytes<'a>(frames: impl Iterator<Item = &'a Frame>) -> u64 {
@@ -162,7 +162,7 @@ fn check_masks(mode: Mode, frames: &[Frame]) {
     }
     let mut distinct = HashSet::new();
     for ((tag, way), payloads) in &by {
-        let cover = kind(*tag).unwrap().cover;
+        let cover = message(*tag).unwrap().cover;
         let excess_of = excess(&covered(cover, payloads));
         assert!(excess_of < LIMIT, "{mode:?}, {tag:#06x}, {way:?}: {excess_of:.1} deviations");
         if matches!(cover, Cover::Uniform | Cover::Points) {
@@ -170,7 +170,7 @@ fn check_masks(mode: Mode, frames: &[Frame]) {
             long.for_each(|p| assert!(distinct.insert(*p), "{mode:?}, {tag:#06x}, {way:?}: a payload comes twice"));
         }
         if let (UP, Some(back)) = (*way, by.get(&(*tag, DOWN)))
-            && kind(*tag).unwrap().phases == [Phase::Online]
+            && message(*tag).unwrap().phases == [Phase::Online]
         {
             let opened = openings(payloads, back);
             let excess = excess(&opened);
@@ -188,7 +188,7 @@ fn openings(ours: &[&[u8]], theirs: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Every line's messages, in order, of the kinds that `keep`.
-fn lines(frames: &[Frame], keep: impl Fn(&Kind) -> bool) -> BTreeMap<Line, Vec<Sent<'_>>> {
+fn lines(frames: &[Frame], keep: impl Fn(&Message) -> bool) -> BTreeMap<Line, Vec<Sent<'_>>> {
     let mut lines: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for f in frames.iter().filter(|f| keep(known(f))) {
         lines.entry((way(f), f.connection)).or_default().push((f.tag, f.payload.as_slice()));
@@ -216,10 +216,10 @@ fn audit(mode: Mode, reveal: Reveal) {
         shape(&first) == shape(&second),
         "{mode:?}: five or 128 tokens, the same kinds and lengths in the same order"
     );
-    let public = |k: &Kind| k.cover == Cover::Public;
+    let public = |k: &Message| k.cover == Cover::Public;
     assert!(lines(&first, public) == lines(&second, public), "{mode:?}: a public message depends on the document");
     // The dealer's randomness is spread over connections as they come, so its bytes differ from run to run.
-    let before = |k: &Kind| !k.phases.contains(&Phase::Online) && k.tag != 0x0403;
+    let before = |k: &Message| !k.phases.contains(&Phase::Online) && k.tag != 0x0403;
     assert!(lines(&first, before) == lines(&second, before), "{mode:?}: before the protocol, something depends on it");
 }
 
@@ -256,8 +256,8 @@ fn the_modes_show_the_whole_table() {
     // After 32 pieces of 2^20 bytes, which the public part of this model does not have; `download.rs` has a
     // test of it.
     shown.insert(0x0684);
-    let outside = |k: &&Kind| !k.phases.is_empty() && !k.phases.contains(&Phase::Measurement);
-    assert_eq!(shown, KINDS.iter().filter(outside).map(|k| k.tag).collect());
+    let outside = |k: &&Message| !k.phases.is_empty() && !k.phases.contains(&Phase::Measurement);
+    assert_eq!(shown, messages().filter(outside).map(|k| k.tag).collect());
 }
 
 /// Another model of the same outline: the making of correlations is the same bytes, and all messages have the
@@ -271,7 +271,8 @@ fn correlations_do_not_depend_on_the_weights() {
     });
     assert_eq!(first.0, second.0, "one outline");
     let (first, second) = (first.1, second.1);
-    let made = |k: &Kind| k.phases.contains(&Phase::Offline) || k.phases == [Phase::Setup] && k.owner != "fesc-infer";
+    let made =
+        |k: &Message| k.phases.contains(&Phase::Offline) || k.phases == [Phase::Setup] && k.owner != "fesc-infer";
     assert!(lines(&first, made) == lines(&second, made));
     let public = |frames: &[Frame]| frames.iter().filter(|f| f.tag == 0x0683).flat_map(|f| f.payload.clone()).collect();
     let (a, b): (Vec<u8>, Vec<u8>) = (public(&first), public(&second));
@@ -314,7 +315,7 @@ fn in_common(first: &Transcript, second: &Transcript) -> (usize, usize) {
     let masked = |t: &Transcript| -> Vec<Vec<u8>> {
         // Shorter ones are the same by chance.
         let covered = |f: &&Frame| {
-            f.payload.len() >= 32 && kind(f.tag).is_some_and(|k| matches!(k.cover, Cover::Uniform | Cover::Dealt))
+            f.payload.len() >= 32 && message(f.tag).is_some_and(|k| matches!(k.cover, Cover::Uniform | Cover::Dealt))
         };
         t.frames.iter().filter(covered).map(|f| f.payload.clone()).collect()
     };

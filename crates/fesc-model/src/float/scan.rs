@@ -1,8 +1,9 @@
-//! The selective scan: its input and its sequential form, the oracle of the block dual form.
+//! The selective scan: its input, and the choice between the recurrence and its block dual form.
 
 use rayon::prelude::*;
 
 use super::matrix::Matrix;
+use super::recurrence::{Factors, recurrence};
 use super::ssd;
 use crate::{ModelError, Result, Shape};
 
@@ -50,7 +51,7 @@ impl ScanInput<'_> {
     }
 }
 
-/// `h = exp(A Delta) h + Delta x B^T`, `y = h C + D x`, one head per task.
+/// The [`recurrence`], one head per task.
 fn sequential(input: &ScanInput<'_>) -> Matrix {
     let s = input.shape;
     let (length, inner, p) = (input.xbc.rows(), s.inner(), s.head_dim);
@@ -64,28 +65,20 @@ fn sequential(input: &ScanInput<'_>) -> Matrix {
     y
 }
 
+/// One head is a model with one head.
 fn one_head(input: &ScanInput<'_>, head: usize) -> Vec<f32> {
     let s = input.shape;
     let (p, n) = (s.head_dim, s.state);
     let b_at = input.b_column(head);
     let c_at = b_at + s.group_width();
-    let (a, d) = (f64::from(input.a[head]), f64::from(input.d[head]));
-    let mut state = vec![0.0f64; p * n];
-    let mut out = Vec::with_capacity(input.xbc.rows() * p);
-    for t in 0..input.xbc.rows() {
-        let row = input.xbc.row(t);
-        let (b, c) = (&row[b_at..b_at + n], &row[c_at..c_at + n]);
-        let delta = f64::from(input.delta.row(t)[head]);
-        let decay = (a * delta).exp();
-        for (h, &x) in state.chunks_exact_mut(n).zip(&row[head * p..(head + 1) * p]) {
-            let x = f64::from(x);
-            let mut y = d * x;
-            for ((h, &b), &c) in h.iter_mut().zip(b).zip(c) {
-                *h = decay * *h + delta * x * f64::from(b);
-                y += *h * f64::from(c);
-            }
-            out.push(y as f32);
-        }
-    }
-    out
+    let rows = || (0..input.xbc.rows()).map(|t| input.xbc.row(t));
+    let columns = |from: usize, width: usize| -> Vec<f64> {
+        rows().flat_map(|row| &row[from..from + width]).map(|&v| f64::from(v)).collect()
+    };
+    let delta: Vec<f64> = (0..input.delta.rows()).map(|t| f64::from(input.delta.row(t)[head])).collect();
+    let z = delta.iter().map(|delta| f64::from(input.a[head]) * delta).collect();
+    let skip = vec![f64::from(input.d[head])];
+    let factors = Factors { x: columns(head * p, p), b: columns(b_at, n), c: columns(c_at, n), delta, z, skip };
+    let y = recurrence(&Shape { heads: 1, groups: 1, ..*s }, &factors, &mut vec![0.0; n * p]);
+    y.into_iter().map(|y| y as f32).collect()
 }

@@ -9,12 +9,15 @@
 //! | stage | computes | from, to | range |
 //! |---|---|---|---|
 //! | embedding | row of the table | 30, F | 2^16 |
-//! | norm (`norm.rs`) | u, sum of squares, v | F, s.norm; 2 s.norm + 2e, v_frac | sum of squares 2^(46 - 2 s.norm) |
+//! | norm (`norm.rs`) | u, sum of squares | F, s.norm | sum of squares 2^(46 - 2 s.norm) |
+//! | | v, their mean | 2 s.norm + 2e, v_frac | |
 //! | | r = rsqrt(v), two Newton steps; n = u r | s.norm + y_frac, F | v within 16 times of calibration |
 //! | in_proj (`linear.rs`) | n W, exact | F + s.*_weight | |
 //! | z | into the 34 bits of SiLU, local | F + s.gate_weight, F | |
-//! | x, B, C | convolution folded in, bias added; into the 34 bits of SiLU | F + s.conv_weight + s.conv_tap, F | 2^8 at 38 bits |
-//! | SiLU of z, x, B, C | at 25 bits in Z_2^34; the truncation leads back into Z_2^l | F, z: F, x: s.x, B and C: s.bc | 122 (121 with ten thresholds) |
+//! | x, B, C | convolution folded in, bias added | F + s.conv_weight + s.conv_tap | 2^8 at 38 bits |
+//! | | into the 34 bits of SiLU | to F | |
+//! | SiLU of z, x, B, C | at 25 bits in Z_2^34 | from F | 122 (121 with ten thresholds) |
+//! | | the truncation leads back into Z_2^l | z: F, x: s.x, B and C: s.bc | |
 //! | dt | bias added | F + s.step_weight, 12 | |
 //! | Delta | softplus, 14 bit comparison | 12, 22 | -70 to 50 |
 //! | A Delta | server's A at 18 bits; -16 where dt is at or above the server's threshold | 40, 22 | 17.1 |

@@ -10,7 +10,7 @@ use fesc_ring::Ring;
 use super::horner::Horner;
 use super::{Activation, steps};
 use crate::correlation::Bundle;
-use crate::protocol::{Bilinear, Mux, Thresholds};
+use crate::protocol::{Bilinear, Mux, Rescale, Thresholds};
 use crate::{Ledger, MpcError, Party, Shared, SharedBits};
 
 /// MoSiLU or MoSoft on shares; the twin is `EvenFixed::eval`.
@@ -40,9 +40,9 @@ impl Activation for EvenResidual {
         let (ring, plan) = (self.ring(), self.form.plan());
         steps::comparison(ring, plan.cmp_bits, plan.cmp_shift, count, 2)?.1.declare(ledger);
         Bilinear { bundle: Bundle::squares(ring, count) }.declare(ledger);
-        steps::declare_round(ring, self.form.square_trunc(), count, ledger)?;
+        Rescale::new(ring, self.form.square_trunc(), 0, count).declare(ledger)?;
         self.horner().declare(count, ledger)?;
-        steps::declare_round(ring, plan.frac, count, ledger)?;
+        Rescale::new(ring, plan.frac, 0, count).declare(ledger)?;
         Mux { ring, count: 2 * count }.declare(ledger);
         Ok(())
     }
@@ -58,11 +58,11 @@ impl Activation for EvenResidual {
 
         let (shift, centre) = (self.form.square_trunc(), self.form.square_centre());
         let square = Bilinear { bundle: Bundle::squares(ring, n) }.run(party, &[x])?.swap_remove(0);
-        let u = steps::round(party, &square.add_public(role, ring.neg(centre)), shift)?;
+        let u = Rescale::new(ring, shift, 0, n).run(party, square.add_public(role, ring.neg(centre)))?;
         let u = u.add_public(role, centre >> shift);
         let lowest = self.form.rest().first().copied().unwrap_or(0);
         let sum = self.horner().run(party, &u)?.add(&x.scale(1 << (plan.frac - 1)))?.add_public(role, lowest);
-        let p = steps::round(party, &sum, plan.frac)?;
+        let p = Rescale::new(ring, plan.frac, 0, n).run(party, sum)?;
 
         // b_in = b_lo - b_hi: as bits, their XOR, because b_hi implies b_lo.
         let inside = above_low.xor(above_high)?;

@@ -5,9 +5,9 @@
 use fesc_approx::exp_square::ExpSquare as Form;
 use fesc_ring::Ring;
 
-use super::{Activation, Piecewise, steps};
+use super::{Activation, Piecewise};
 use crate::correlation::Bundle;
-use crate::protocol::Bilinear;
+use crate::protocol::{Bilinear, Rescale};
 use crate::{Ledger, MpcError, Party, Shared};
 
 /// The power form of exp on shares; the twin is `ExpSquare::eval`.
@@ -43,7 +43,7 @@ impl Activation for ExpSquare {
         Piecewise::new(self.form.clamp()).declare(count, ledger)?;
         for shift in self.shifts() {
             self.square(count).declare(ledger);
-            steps::declare_round(self.ring(), shift, count, ledger)?;
+            Rescale::new(self.ring(), shift, 0, count).declare(ledger)?;
         }
         Ok(())
     }
@@ -59,7 +59,7 @@ impl Activation for ExpSquare {
                 // (1 + y)^2 + 1 = 2 (1 + y + y^2/2)
                 square = square.add_public(role, 1 << (2 * one));
             }
-            q = steps::round(party, &square, shift)?;
+            q = Rescale::new(self.ring(), shift, 0, square.len()).run(party, square)?;
         }
         Ok(q)
     }

@@ -6,9 +6,8 @@
 
 use fesc_ring::Ring;
 
-use super::steps;
 use crate::correlation::Bundle;
-use crate::protocol::Opened;
+use crate::protocol::{Opened, Rescale};
 use crate::{Ledger, MpcError, Party, Request, Shared};
 
 /// `m` coefficients after the leading one give `m - 1` secret products.
@@ -42,7 +41,7 @@ impl Horner<'_> {
         let bundle = self.bundle(count);
         ledger.need(Request::Bundle(bundle.clone()));
         for i in 1..=self.products() {
-            steps::declare_round(self.ring, self.shift, count, ledger)?;
+            Rescale::new(self.ring, self.shift, 0, count).declare(ledger)?;
             Opened::declare_open(&bundle, if i == 1 { &[0, 1] } else { std::slice::from_ref(&i) }, ledger);
         }
         Ok(())
@@ -56,9 +55,10 @@ impl Horner<'_> {
             return Ok(sum);
         }
         let role = party.role();
+        let round = Rescale::new(self.ring, self.shift, 0, t.len());
         let mut opened = Opened::start(party, &self.bundle(t.len()))?;
         for (i, &c) in self.rest.iter().skip(1).rev().enumerate() {
-            let factor = steps::round(party, &sum.add_public(role, c), self.shift)?;
+            let factor = round.run(party, sum.add_public(role, c))?;
             let tensors = [(0, t), (i + 1, &factor)];
             opened.open(party, if i == 0 { &tensors } else { &tensors[1..] })?;
             sum = opened.product(i)?;

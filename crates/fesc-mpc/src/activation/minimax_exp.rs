@@ -8,7 +8,7 @@ use fesc_ring::Ring;
 
 use super::horner::Horner;
 use super::{Activation, steps};
-use crate::protocol::{Mux, Thresholds};
+use crate::protocol::{Mux, Rescale, Thresholds};
 use crate::{Ledger, MpcError, Party, Shared};
 
 /// MMExp on shares; the twin is `MinimaxExpFixed::eval`.
@@ -37,7 +37,7 @@ impl Activation for MinimaxExp {
     fn declare(&self, count: usize, ledger: &mut Ledger) -> Result<(), MpcError> {
         let (ring, plan) = (self.ring(), self.form.plan());
         self.horner().declare(count, ledger)?;
-        steps::declare_round(ring, self.form.product_trunc(), count, ledger)?;
+        Rescale::new(ring, self.form.product_trunc(), 0, count).declare(ledger)?;
         steps::comparison(ring, plan.cmp_bits, plan.cmp_shift, count, 1)?.1.declare(ledger);
         Mux { ring, count }.declare(ledger);
         Ok(())
@@ -47,7 +47,7 @@ impl Activation for MinimaxExp {
         let (ring, plan, role, n) = (self.ring(), self.form.plan(), party.role(), z.len());
         let lowest = self.form.rest().first().copied().unwrap_or(0);
         let sum = self.horner().run(party, z)?.add_public(role, lowest);
-        let p = steps::round(party, &sum, self.form.product_trunc())?;
+        let p = Rescale::new(ring, self.form.product_trunc(), 0, n).run(party, sum)?;
         let (reduce, compare) = steps::comparison(ring, plan.cmp_bits, plan.cmp_shift, n, 1)?;
         let reduced = reduce.run(party, z)?;
         let bits = compare.run(party, &reduced, Thresholds::Same(&[self.form.threshold()]))?;

@@ -9,7 +9,7 @@ use fesc_ring::Ring;
 
 use super::{Activation, Piecewise, steps};
 use crate::correlation::Bundle;
-use crate::protocol::{BitToArithmetic, Compare, Convert, Opened, Thresholds};
+use crate::protocol::{BitToArithmetic, Compare, Convert, Opened, Rescale, Thresholds};
 use crate::{Ledger, MpcError, Party, Request, Shared, SharedBits};
 
 /// Our inverse square root on shares; the twin is `Rsqrt::eval`.
@@ -47,7 +47,7 @@ impl Activation for Rsqrt {
             let opened: [&[usize]; 3] = [if s == 0 { &[0, 1] } else { &[y] }, &[y + 1], &[y + 2]];
             for (which, shift) in opened.into_iter().zip(self.form.shifts()) {
                 Opened::declare_open(&bundle, which, ledger);
-                steps::declare_round(self.ring(), shift, count, ledger)?;
+                Rescale::new(self.ring(), shift, 0, count).declare(ledger)?;
             }
         }
         Ok(())
@@ -57,6 +57,7 @@ impl Activation for Rsqrt {
         let (ring, role, [by_t, by_w, by_y]) = (self.ring(), party.role(), self.form.shifts());
         let mut y = Piecewise::new(self.form.start()).run(party, v)?;
         let mut opened = Opened::start(party, &self.bundle(v.len()))?;
+        let round = |shift| Rescale::new(ring, shift, 0, v.len());
         for s in 0..self.form.steps() as usize {
             let at = 1 + 3 * s;
             if s == 0 {
@@ -64,12 +65,12 @@ impl Activation for Rsqrt {
             } else {
                 opened.open(party, &[(at, &y)])?
             }
-            let t = steps::round(party, &opened.product(3 * s)?, by_t)?;
+            let t = round(by_t).run(party, opened.product(3 * s)?)?;
             opened.open(party, &[(at + 1, &t)])?;
-            let w = steps::round(party, &opened.product(3 * s + 1)?, by_w)?;
+            let w = round(by_w).run(party, opened.product(3 * s + 1)?)?;
             let rest = three_minus(ring, role, &w, self.form.w_frac());
             opened.open(party, &[(at + 2, &rest)])?;
-            y = steps::round(party, &opened.product(3 * s + 2)?, by_y)?;
+            y = round(by_y).run(party, opened.product(3 * s + 2)?)?;
         }
         Ok(y)
     }
@@ -127,12 +128,12 @@ impl Activation for NeRms {
                 Opened::declare_open(&bundle, &[0, 1, 2], ledger);
             } else {
                 Opened::declare_open(&bundle, &[s + 1], ledger);
-                steps::declare_round(self.ring(), by_s, count, ledger)?;
+                Rescale::new(self.ring(), by_s, 0, count).declare(ledger)?;
                 Opened::declare_open(&bundle, &[s], ledger);
             }
-            steps::declare_round(self.ring(), by_w, count, ledger)?;
+            Rescale::new(self.ring(), by_w, 0, count).declare(ledger)?;
             Opened::declare_open(&bundle, &[s + 2], ledger);
-            steps::declare_round(self.ring(), by_y, count, ledger)?;
+            Rescale::new(self.ring(), by_y, 0, count).declare(ledger)?;
         }
         Ok(())
     }
@@ -152,6 +153,7 @@ impl Activation for NeRms {
         };
         let (mut y, mut square) = (table(self.form.start()), table(self.form.square()));
         let mut opened = Opened::start(party, &self.bundle(n))?;
+        let round = |shift| Rescale::new(ring, shift, 0, n);
         let [by_w, by_y, by_s] = self.form.shifts();
         let mut product = 0;
         for i in 0..self.form.steps() as usize {
@@ -160,14 +162,14 @@ impl Activation for NeRms {
                 opened.open(party, &[(0, v), (1, &square), (2, &y)])?;
             } else {
                 opened.open(party, &[(s + 1, &y)])?;
-                square = steps::round(party, &opened.product(product)?, by_s)?;
+                square = round(by_s).run(party, opened.product(product)?)?;
                 opened.open(party, &[(s, &square)])?;
                 product += 1;
             }
-            let w = steps::round(party, &opened.product(product)?, by_w)?;
+            let w = round(by_w).run(party, opened.product(product)?)?;
             let rest = three_minus(ring, role, &w, self.form.w_frac());
             opened.open(party, &[(s + 2, &rest)])?;
-            y = steps::round(party, &opened.product(product + 1)?, by_y)?;
+            y = round(by_y).run(party, opened.product(product + 1)?)?;
             product += 2;
         }
         Ok(y)

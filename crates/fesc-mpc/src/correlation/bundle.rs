@@ -13,11 +13,11 @@
 //! | outer | `[b, i]` | `[b, j]` | `[b, i, j]` |
 //! | matrices | `[b, i, c]` | `[b, c, n]` | `[b, i, n]` |
 //!
-//! [`Form`] says which products fit.
+//! [`ProductShape`] says which products fit.
 
 use fesc_ring::Ring;
 
-use super::{FieldSpec, Form, Material, check_elements};
+use super::{FieldSpec, Material, ProductShape, check_elements};
 use crate::Role;
 use crate::bilinear;
 use crate::error::{MpcError, check_range};
@@ -206,7 +206,7 @@ impl Bundle {
         check_range("masks in a bundle", self.masks.len() as u64, 1, MAX_MASKS as u64)?;
         check_range("products in a bundle", self.products.len() as u64, 0, MAX_PRODUCTS as u64)?;
         self.masks.iter().try_for_each(|t| t.check(&self.sizes))?;
-        self.products.iter().try_for_each(|p| Form::new(self, p).map(drop))
+        self.products.iter().try_for_each(|p| ProductShape::new(self, p).map(drop))
     }
 
     /// Fields: every mask's share, then every product's share. P1's product shares are determined.

@@ -12,8 +12,8 @@ mod bits;
 mod bundle;
 #[deny(clippy::indexing_slicing)]
 mod encode;
-mod form;
 mod leaves;
+mod product_shape;
 pub(crate) mod select;
 
 use fesc_ring::{Prg, Ring};
@@ -22,9 +22,9 @@ use zeroize::Zeroizing;
 pub use bits::{BitProducts, BitTriples, DaBits};
 pub use bundle::{Bundle, Product, Tensor};
 pub(crate) use encode::MAX_BYTES as MAX_ENCODED_BYTES;
-pub(crate) use form::Axis;
-pub use form::{Form, Index};
 pub use leaves::Leaves;
+pub(crate) use product_shape::Axis;
+pub use product_shape::{Index, ProductShape};
 pub use select::Select;
 
 use crate::Role;
@@ -58,7 +58,7 @@ pub enum Request {
 
 /// How a field is stored and packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FieldKind {
     /// Elements of a ring, in `u64`s, packed to the ring's width on the wire.
     Ring(Ring),
     /// Bytes.
@@ -68,7 +68,7 @@ pub(crate) enum Kind {
 /// One field of a half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FieldSpec {
-    pub kind: Kind,
+    pub kind: FieldKind,
     pub len: usize,
     /// Uniform and drawn by its owner, as opposed to computed from both halves.
     pub free: bool,
@@ -76,25 +76,25 @@ pub(crate) struct FieldSpec {
 
 impl FieldSpec {
     pub(crate) const fn ring(ring: Ring, len: usize, free: bool) -> Self {
-        Self { kind: Kind::Ring(ring), len, free }
+        Self { kind: FieldKind::Ring(ring), len, free }
     }
 
     pub(crate) const fn bytes(len: usize, free: bool) -> Self {
-        Self { kind: Kind::Bytes, len, free }
+        Self { kind: FieldKind::Bytes, len, free }
     }
 
     /// Bytes in memory: ring elements are held in words.
     const fn held_bytes(&self) -> usize {
         match self.kind {
-            Kind::Ring(_) => 8 * self.len,
-            Kind::Bytes => self.len,
+            FieldKind::Ring(_) => 8 * self.len,
+            FieldKind::Bytes => self.len,
         }
     }
 
     pub(crate) const fn packed_len(&self) -> usize {
         match self.kind {
-            Kind::Ring(r) => r.packed_len(self.len),
-            Kind::Bytes => self.len,
+            FieldKind::Ring(r) => r.packed_len(self.len),
+            FieldKind::Bytes => self.len,
         }
     }
 }
@@ -109,8 +109,8 @@ impl Field {
     /// A field of the right kind with nothing in it yet.
     pub(crate) fn empty(spec: &FieldSpec) -> Self {
         match spec.kind {
-            Kind::Ring(_) => Field::Ring(Vec::new().into()),
-            Kind::Bytes => Field::Bytes(Vec::new().into()),
+            FieldKind::Ring(_) => Field::Ring(Vec::new().into()),
+            FieldKind::Bytes => Field::Bytes(Vec::new().into()),
         }
     }
 }
@@ -155,9 +155,9 @@ impl Material {
         let fields = layout
             .iter()
             .map(|spec| match spec.kind {
-                Kind::Ring(ring) if spec.free => Field::Ring(prg.ring_vec(ring, spec.len).into()),
-                Kind::Ring(_) => Field::Ring(vec![0; spec.len].into()),
-                Kind::Bytes => {
+                FieldKind::Ring(ring) if spec.free => Field::Ring(prg.ring_vec(ring, spec.len).into()),
+                FieldKind::Ring(_) => Field::Ring(vec![0; spec.len].into()),
+                FieldKind::Bytes => {
                     let mut v = vec![0u8; spec.len];
                     if spec.free {
                         for chunk in v.chunks_mut(8) {
@@ -177,7 +177,7 @@ impl Material {
         let mut out = Vec::with_capacity(packed_len(layout, &keep));
         for (spec, field) in layout.iter().zip(&self.fields).filter(|(s, _)| keep(s)) {
             match (spec.kind, field) {
-                (Kind::Ring(ring), Field::Ring(v)) => out.extend_from_slice(&ring.pack(v)),
+                (FieldKind::Ring(ring), Field::Ring(v)) => out.extend_from_slice(&ring.pack(v)),
                 (_, Field::Bytes(v)) => out.extend_from_slice(v),
                 _ => {}
             }
@@ -197,8 +197,8 @@ impl Material {
             let (head, tail) = bytes.split_at(spec.packed_len());
             bytes = tail;
             *field = match spec.kind {
-                Kind::Ring(ring) => Field::Ring(ring.unpack(head, spec.len)?.into()),
-                Kind::Bytes => Field::Bytes(head.to_vec().into()),
+                FieldKind::Ring(ring) => Field::Ring(ring.unpack(head, spec.len)?.into()),
+                FieldKind::Bytes => Field::Bytes(head.to_vec().into()),
             };
         }
         Ok(())

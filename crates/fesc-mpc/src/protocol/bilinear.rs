@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::tag;
 use crate::bilinear::accumulate;
-use crate::correlation::{Bundle, Form, Material};
+use crate::correlation::{Bundle, Material, ProductShape};
 use crate::error::{MpcError, check_len};
 use crate::{Ledger, Party, Request, Role, Shared};
 
@@ -106,7 +106,7 @@ impl Opened {
         {
             return Err(missing);
         }
-        let form = Form::new(&self.bundle, product)?;
+        let shape = ProductShape::new(&self.bundle, product)?;
         let mut out = std::mem::take(self.material.ring_mut(masks + index));
         let (Some(Some(x)), Some(Some(y))) = (self.hats.get(a), self.hats.get(b)) else { return Err(missing) };
         let (left, right) = (self.material.ring(a), self.material.ring(b));
@@ -116,10 +116,10 @@ impl Opened {
         // P0 also has x^ y^: it joins whichever of the two other products needs the smaller copy.
         match self.role {
             Role::P0 if left.len() < right.len() => {
-                accumulate(ring, &form, &[(x, right), (&plus(left, x), y)], &mut out)?
+                accumulate(ring, &shape, &[(x, right), (&plus(left, x), y)], &mut out)?
             }
-            Role::P0 => accumulate(ring, &form, &[(x, &plus(right, y)), (left, y)], &mut out)?,
-            Role::P1 => accumulate(ring, &form, &[(x, right), (left, y)], &mut out)?,
+            Role::P0 => accumulate(ring, &shape, &[(x, &plus(right, y)), (left, y)], &mut out)?,
+            Role::P1 => accumulate(ring, &shape, &[(x, right), (left, y)], &mut out)?,
         }
         for mask in [a, b] {
             let waits = |(i, p): (usize, &crate::correlation::Product)| {

@@ -5,10 +5,13 @@
 //! | [`Open`] | 2 l (to one party: l) | 1 |
 //! | [`Bilinear`] | 2 l per opened element | 1 |
 //! | [`Convert`] (known-sign truncation, ring extension) | 2; truncate-reduce: 0 | 1; 0 |
-//! | [`Compare`], n bits, K thresholds, D = ceil((n-1)/3) digits | 3 D + 7 K (2 D - 1) + K (6 (D - 1) - 2 log2 D), D a power of 2 | 2 + ceil(log2 D) |
+//! | [`Compare`] | 3 D + 7 K (2 D - 1) + K (6 (D - 1) - 2 log2 D) | 2 + ceil(log2 D) |
 //! | [`Mux`] | 2 l + 2 | 1 |
 //! | [`BitToArithmetic`] | 2 | 1 |
 //! | [`ArgMax`] | the sum of its comparisons and muxes | depth of the tournament times theirs |
+//!
+//! A comparison of n bits has K thresholds and D = ceil((n-1)/3) digits; its bits are those for D a power
+//! of 2.
 
 mod and_tree;
 mod argmax;
@@ -19,6 +22,7 @@ mod convert;
 mod leaf;
 mod mux;
 mod open;
+mod rescale;
 #[cfg(test)]
 mod tests;
 
@@ -30,16 +34,6 @@ pub use convert::Convert;
 pub use mux::Mux;
 pub(crate) use mux::{Selected, combine};
 pub use open::Open;
+pub use rescale::Rescale;
 
-/// Message tags of the online protocols, 0x0300 and up.
-pub(crate) mod tag {
-    use fesc_net::Tag;
-    pub const OPEN: Tag = Tag(0x0301);
-    pub const MASKED: Tag = Tag(0x0302);
-    pub const WRAP: Tag = Tag(0x0303);
-    pub const DIGITS: Tag = Tag(0x0304);
-    pub const LEAVES: Tag = Tag(0x0305);
-    pub const AND: Tag = Tag(0x0306);
-    pub const SELECT: Tag = Tag(0x0307);
-    pub const DABIT: Tag = Tag(0x0308);
-}
+pub(crate) use crate::messages::tag;

@@ -5,7 +5,7 @@
 //! additive correlation is all seed. The dealer sees shapes, never inputs; a dealer that colludes with one
 //! party breaks the other's privacy.
 
-use fesc_net::{Channel, Tag};
+use fesc_net::Channel;
 use fesc_ring::Prg;
 use zeroize::Zeroizing;
 
@@ -13,10 +13,8 @@ use super::{Budget, Correlations};
 use crate::Role;
 use crate::correlation::{FieldSpec, MAX_ENCODED_BYTES, Material, Request, packed_len};
 use crate::error::{MpcError, check_range};
+use crate::messages::tag::{ASK, ASK_LENGTH, HALF};
 
-const ASK_LENGTH: Tag = Tag(0x0401);
-const ASK: Tag = Tag(0x0402);
-const HALF: Tag = Tag(0x0403);
 const SEED_BYTES: usize = 16;
 
 /// A party's connection to the dealer.

@@ -13,7 +13,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use fesc_net::{Channel, Tag};
+use fesc_net::Channel;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -21,11 +21,11 @@ use super::Correlations;
 use crate::Role;
 use crate::correlation::{MAX_ENCODED_BYTES, MAX_HALF_BYTES, Material, Request, packed_len};
 use crate::error::MpcError;
+use crate::messages::tag::SYNC;
 
 const MAGIC: &[u8; 8] = b"FESCcor1";
 /// Holds the number of correlations ever made durable, so that a used-up store still knows its position.
 const END: &str = "end";
-const SYNC: Tag = Tag(0x0404);
 
 /// A session's name: both parties' stores carry the same one.
 pub type SessionId = [u8; 32];

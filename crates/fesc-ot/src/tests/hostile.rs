@@ -4,7 +4,7 @@ use curve25519_dalek::constants::RISTRETTO_BASEPOINT_POINT;
 use fesc_net::Channel;
 
 use super::support::{both, prg};
-use crate::session::{TAG_BASE_A, TAG_BASE_B, TAG_IKNP};
+use crate::messages::{TAG_BASE_A, TAG_BASE_B, TAG_IKNP};
 use crate::{CotKind, OtError, OtReceiver, OtSender, SilentParams};
 
 const FIRST: usize = 48;

@@ -8,7 +8,7 @@ use fesc_net::Channel;
 use super::support::{KINDS, bit, both, pair, prg};
 use crate::base;
 use crate::iknp::IknpReceiver;
-use crate::session::{TAG_BASE_A, TAG_BASE_B, TAG_FLIPS};
+use crate::messages::{TAG_BASE_A, TAG_BASE_B, TAG_FLIPS};
 use crate::{CotKind, OtReceiver, OtSender};
 
 /// Standard deviations of a count of agreements from one half.

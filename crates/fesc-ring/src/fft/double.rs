@@ -5,7 +5,8 @@
 //! `w_j = exp(2 pi i 5^j / (8 nodes))`,
 //!
 //! ```text
-//! y[2 nodes g + j] = a + w_j b,  y[2 nodes g + nodes + j] = a - w_j b,   a = x[nodes g + j],  b = x[n / 2 + nodes g + j].
+//! y[2 nodes g + j]         = a + w_j b,     a = x[nodes g + j]
+//! y[2 nodes g + nodes + j] = a - w_j b,     b = x[n / 2 + nodes g + j]
 //! ```
 //!
 //! # Error
@@ -213,14 +214,14 @@ unsafe fn pass<V: Vector, const FORWARD: bool>(twiddles: &[f64], x: &[f64], y: &
 
 /// Double-doubles, as many as a vector has lanes.
 #[derive(Clone, Copy)]
-struct Pair<V> {
+struct DoubleDouble<V> {
     hi: V,
     lo: V,
 }
 
 /// # Safety
 /// All methods: as for [`Vector`].
-impl<V: Vector> Pair<V> {
+impl<V: Vector> DoubleDouble<V> {
     /// From a rounded number and a far smaller one.
     #[inline(always)]
     unsafe fn join(large: V, small: V) -> Self {
@@ -267,8 +268,8 @@ impl<V: Vector> Pair<V> {
 /// Complex numbers of them.
 #[derive(Clone, Copy)]
 struct Complex<V> {
-    re: Pair<V>,
-    im: Pair<V>,
+    re: DoubleDouble<V>,
+    im: DoubleDouble<V>,
 }
 
 /// # Safety
@@ -280,8 +281,8 @@ impl<V: Vector> Complex<V> {
         // SAFETY: the caller has the processor.
         unsafe {
             Self {
-                re: Pair { hi: V::load(&from[at..]), lo: V::load(&from[2 * len + at..]) },
-                im: Pair { hi: V::load(&from[len + at..]), lo: V::load(&from[3 * len + at..]) },
+                re: DoubleDouble { hi: V::load(&from[at..]), lo: V::load(&from[2 * len + at..]) },
+                im: DoubleDouble { hi: V::load(&from[len + at..]), lo: V::load(&from[3 * len + at..]) },
             }
         }
     }
@@ -320,7 +321,7 @@ impl<V: Vector> Complex<V> {
         // SAFETY: the caller has the processor.
         unsafe {
             let zero = self.im.hi.sub(self.im.hi);
-            Self { re: self.re, im: Pair { hi: zero.sub(self.im.hi), lo: zero.sub(self.im.lo) } }
+            Self { re: self.re, im: DoubleDouble { hi: zero.sub(self.im.hi), lo: zero.sub(self.im.lo) } }
         }
     }
 }

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::Update;
-use super::panel::{Scratch, Source, pack};
+use super::panel::{PanelOperand, Scratch, pack};
 use crate::{MatrixError, Ring, View};
 
 /// Rows of a block of `a`: `MC * kc` words stay in the L2 cache while all panels of `b` pass by.
@@ -24,9 +24,9 @@ pub(super) struct Kernel {
     /// Steps per panel: a panel of `b` stays in the L1 cache while the panels of `a` pass by.
     pub(super) kc: usize,
     /// Packs one panel of `a`, `mr` lanes wide: lane and step to begin with, and where to.
-    pub(super) pack_a: fn(&Source<'_>, usize, usize, &mut [u64]),
+    pub(super) pack_a: fn(&PanelOperand<'_>, usize, usize, &mut [u64]),
     /// The same for `b`, `nr` lanes wide.
-    pub(super) pack_b: fn(&Source<'_>, usize, usize, &mut [u64]),
+    pub(super) pack_b: fn(&PanelOperand<'_>, usize, usize, &mut [u64]),
     /// Multiplies a packed panel of `a` by one of `b` and merges the product into a tile of the result.
     pub(super) tile: fn(a: &[u64], b: &[u64], into: Tile<'_>),
 }
@@ -140,7 +140,7 @@ pub(super) fn product(
     task_rows: Option<usize>,
 ) {
     let (n, depth) = (b.cols(), a.cols());
-    let (left, right) = (Source::left(a), Source::right(b));
+    let (left, right) = (PanelOperand::left(a), PanelOperand::right(b));
     let parallel = task_rows.is_some();
     let rows = task_rows.unwrap_or(MC);
     let a_words = rows.min(a.rows()).next_multiple_of(kernel.mr) * kernel.kc.min(depth);
@@ -185,7 +185,7 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    fn run(&self, a: Source<'_>, b: &[u64], scratch: &mut Scratch, out: &mut [u64], update: Update) {
+    fn run(&self, a: PanelOperand<'_>, b: &[u64], scratch: &mut Scratch, out: &mut [u64], update: Update) {
         let Kernel { mr, nr, pack_a, tile, .. } = *self.kernel;
         let (rows, kc) = (out.len() / self.n, self.kc);
         let a_packed = scratch.get(rows.next_multiple_of(mr) * kc);

@@ -11,11 +11,11 @@ const LANES: usize = 4;
 
 /// An operand as a kernel sees it: lanes (rows of `a`, columns of `b`) by steps of the sum.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
+pub(super) struct PanelOperand<'a> {
     view: View<'a>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> PanelOperand<'a> {
     /// The left operand: lanes are rows.
     pub(super) fn left(a: View<'a>) -> Self {
         Self { view: a }
@@ -28,7 +28,7 @@ impl<'a> Source<'a> {
 }
 
 /// Packs `W` lanes from `lane` on, one step per row of `dst` from `step` on. Lanes past the end are zero.
-pub(super) fn pack<const W: usize>(source: &Source<'_>, lane: usize, step: usize, dst: &mut [u64]) {
+pub(super) fn pack<const W: usize>(source: &PanelOperand<'_>, lane: usize, step: usize, dst: &mut [u64]) {
     let view = source.view;
     let lanes = W.min(view.rows() - lane);
     let dst = dst.as_chunks_mut::<W>().0;
@@ -161,7 +161,7 @@ mod tests {
             let view = if turned { View::new(&data, 19, 7).map(View::t) } else { View::new(&data, 7, 19) };
             let Ok(view) = view else { unreachable!("the shape fits") };
             let mut panel = vec![99; 8 * 17];
-            pack::<8>(&Source::left(view), 1, 2, &mut panel);
+            pack::<8>(&PanelOperand::left(view), 1, 2, &mut panel);
             for k in 0..17 {
                 for j in 0..8 {
                     assert_eq!(panel[8 * k + j], view.get(1 + j, 2 + k).unwrap_or(0), "lane {j} step {k}");

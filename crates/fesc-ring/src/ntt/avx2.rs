@@ -25,32 +25,32 @@ const ROUND: f64 = 6_755_399_441_055_744.0;
 /// `2^52`: its bits with a 52-bit integer in the mantissa are the double `2^52 + integer`.
 const TO_DOUBLE: f64 = 4_503_599_627_370_496.0;
 
-type Pair = [f64; 2];
+type FactorQuotient = [f64; 2];
 
 #[derive(Clone, Copy)]
 #[repr(C, align(32))]
 struct Line([f64; 4]);
 
-struct Side {
+struct Twiddles {
     /// By node, for nodes of at least 8 elements.
-    nodes: Vec<Pair>,
+    nodes: Vec<FactorQuotient>,
     /// Per 8 elements: factor and quotient vectors of the layers of distance 2 and 1.
     inner: Vec<[Line; 4]>,
 }
 
 /// Twiddles of both directions.
 pub(super) struct Tables {
-    forward: Side,
-    inverse: Side,
-    scale: Pair,
+    forward: Twiddles,
+    inverse: Twiddles,
+    scale: FactorQuotient,
 }
 
-fn pair(modulus: Modulus, w: u64) -> Pair {
+fn pair(modulus: Modulus, w: u64) -> FactorQuotient {
     let centred = modulus.to_signed(w) as f64;
     [centred, centred / modulus.value() as f64]
 }
 
-impl Side {
+impl Twiddles {
     fn new(modulus: Modulus, powers: &[u64]) -> Self {
         let units = powers.len() / 8;
         let nodes = powers[..2 * units].iter().map(|&w| pair(modulus, w)).collect();
@@ -71,7 +71,7 @@ impl Side {
 
 impl Tables {
     pub(super) fn new(modulus: Modulus, root: u64, root_inv: u64, scale: u64, degree: usize) -> Self {
-        let side = |r| Side::new(modulus, &bit_reversed_powers(modulus, r, degree));
+        let side = |r| Twiddles::new(modulus, &bit_reversed_powers(modulus, r, degree));
         Self { forward: side(root), inverse: side(root_inv), scale: pair(modulus, scale) }
     }
 }
@@ -168,7 +168,7 @@ impl Consts {
 /// `node` must be inside the table.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn twiddle(side: &Side, node: usize) -> Twiddle {
+unsafe fn twiddle(side: &Twiddles, node: usize) -> Twiddle {
     // SAFETY: the caller's promise.
     let [w, quotient] = unsafe { *side.nodes.as_ptr().add(node) };
     (_mm256_set1_pd(w), _mm256_set1_pd(quotient))
@@ -196,7 +196,7 @@ unsafe fn store(a: *mut u64, v: __m256d) {
 /// `a` must be valid for `len` words, a multiple of 8 and at least 8; `node` a node of that size; `quarters`
 /// bounds the values.
 #[target_feature(enable = "avx2,fma")]
-unsafe fn forward_rec(c: &Consts, side: &Side, a: *mut u64, len: usize, node: usize, unit: usize, quarters: u32) {
+unsafe fn forward_rec(c: &Consts, side: &Twiddles, a: *mut u64, len: usize, node: usize, unit: usize, quarters: u32) {
     // SAFETY: all offsets are below `len`, and the children are parts of the block and of the tables.
     unsafe {
         if len == 8 {
@@ -257,7 +257,7 @@ unsafe fn forward_rec(c: &Consts, side: &Side, a: *mut u64, len: usize, node: us
 /// # Safety
 /// As for [`forward_rec`].
 #[target_feature(enable = "avx2,fma")]
-unsafe fn inverse_rec(c: &Consts, side: &Side, a: *mut u64, len: usize, node: usize, unit: usize) {
+unsafe fn inverse_rec(c: &Consts, side: &Twiddles, a: *mut u64, len: usize, node: usize, unit: usize) {
     // SAFETY: all offsets are below `len`, and the children are parts of the block and of the tables.
     unsafe {
         if len == 8 {

@@ -14,7 +14,7 @@ use butterfly::{Consts, Twiddle};
 use lanes::{four_to_two, join, load, split, store, two_to_four, two_to_one, unjoin};
 use std::arch::x86_64::*;
 pub(super) use tables::Tables;
-use tables::{Line, Pair, Side, local_twiddles, twiddle, vector_twiddle};
+use tables::{FactorQuotient, Line, Twiddles, local_twiddles, twiddle, vector_twiddle};
 
 /// Smallest degree of this kernel: one block of the innermost pass.
 pub(super) const MIN_DEGREE: usize = 64;
@@ -32,7 +32,7 @@ const ROOT: u8 = 2;
 /// inside the table.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-unsafe fn forward_pass<const R: usize>(c: &Consts, nodes: *const Pair, a: *mut u64, len: usize, node: usize) {
+unsafe fn forward_pass<const R: usize>(c: &Consts, nodes: *const FactorQuotient, a: *mut u64, len: usize, node: usize) {
     let stride = len / R;
     // SAFETY: every index below is under `len` or in the table by the caller's promise.
     unsafe {
@@ -147,7 +147,7 @@ unsafe fn inverse_pass<const R: usize, const MODE: u8>(c: &Consts, t: &Tables, a
 /// `a` must be valid for 64 words, `node` a node of 64 elements of `side`, `unit` its first 16-element unit.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-unsafe fn forward_block(c: &Consts, side: &Side, a: *mut u64, node: usize, unit: usize) {
+unsafe fn forward_block(c: &Consts, side: &Twiddles, a: *mut u64, node: usize, unit: usize) {
     // SAFETY: the caller's promise.
     unsafe {
         let nodes = side.nodes.as_ptr();
@@ -225,7 +225,7 @@ fn radix(len: usize) -> usize {
 /// `a` must be valid for `len` words; `node` must be a node of `len` elements of the tables; `unit` its first
 /// 16-element unit.
 #[target_feature(enable = "avx512f,avx512ifma")]
-unsafe fn forward_rec(c: &Consts, side: &Side, a: *mut u64, len: usize, node: usize, unit: usize) {
+unsafe fn forward_rec(c: &Consts, side: &Twiddles, a: *mut u64, len: usize, node: usize, unit: usize) {
     // SAFETY: children are parts of the block, and their nodes parts of the tables.
     unsafe {
         if len == MIN_DEGREE {

@@ -4,7 +4,7 @@
 //! With `Q = q_0 ... q_(k-1)`, residues `x_i` of an integer and `x'_i = x_i (Q / q_i)^-1 mod q_i`:
 //!
 //! ```text
-//! v = floor(1/2 + sum_i x'_i / q_i),        y = sum_i x'_i (Q / q_i) - v Q,        y = x mod Q,   |y| <= Q / 2
+//! v = floor(1/2 + sum_i x'_i / q_i),    y = sum_i x'_i (Q / q_i) - v Q,    y = x mod Q,   |y| <= Q / 2
 //! ```
 //!
 //! and modulo a target prime `p` all of it is a sum of `k + 1` products of words. `v` is computed in double

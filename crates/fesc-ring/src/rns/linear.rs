@@ -15,7 +15,7 @@ use crate::modulus::Shoup;
 use std::arch::x86_64::*;
 
 /// Where `(a - b) c` goes.
-enum Place<'a> {
+enum Destination<'a> {
     /// To a vector, replacing it.
     Replace(&'a [u64], &'a mut [u64]),
     /// To a vector, adding.
@@ -209,7 +209,7 @@ impl Prime {
     /// # Panics
     /// If the lengths differ.
     pub fn sub_scale_with(&self, path: Path, factor: Shoup, a: &[u64], b: &[u64], out: &mut [u64]) {
-        self.difference(path, factor, Place::Replace(a, out), b);
+        self.difference(path, factor, Destination::Replace(a, out), b);
     }
 
     /// `out += (a - b) * factor` of reduced operands, on the best path.
@@ -225,7 +225,7 @@ impl Prime {
     /// # Panics
     /// If the lengths differ.
     pub fn sub_scale_add_with(&self, path: Path, factor: Shoup, a: &[u64], b: &[u64], out: &mut [u64]) {
-        self.difference(path, factor, Place::Add(a, out), b);
+        self.difference(path, factor, Destination::Add(a, out), b);
     }
 
     /// `a = (a - b) * factor` of reduced operands, on the best path.
@@ -241,22 +241,22 @@ impl Prime {
     /// # Panics
     /// If the lengths differ.
     pub fn sub_scale_assign_with(&self, path: Path, factor: Shoup, a: &mut [u64], b: &[u64]) {
-        self.difference(path, factor, Place::Assign(a), b);
+        self.difference(path, factor, Destination::Assign(a), b);
     }
 
-    fn difference(&self, path: Path, factor: Shoup, into: Place<'_>, b: &[u64]) {
+    fn difference(&self, path: Path, factor: Shoup, into: Destination<'_>, b: &[u64]) {
         let (len, equal) = match &into {
-            Place::Replace(a, out) | Place::Add(a, out) => (out.len(), a.len() == out.len()),
-            Place::Assign(a) => (a.len(), true),
+            Destination::Replace(a, out) | Destination::Add(a, out) => (out.len(), a.len() == out.len()),
+            Destination::Assign(a) => (a.len(), true),
         };
         assert!(equal && b.len() == len, "a scaled difference needs equal lengths");
         let vectors = self.vector_part(path, len);
         let m = self.modulus;
         let one = |a: u64, b: u64| m.mul_shoup(m.sub(a, b), factor);
         let (a, out, add) = match into {
-            Place::Replace(a, out) => (Some(a), out, false),
-            Place::Add(a, out) => (Some(a), out, true),
-            Place::Assign(out) => (None, out, false),
+            Destination::Replace(a, out) => (Some(a), out, false),
+            Destination::Add(a, out) => (Some(a), out, true),
+            Destination::Assign(out) => (None, out, false),
         };
         #[cfg(target_arch = "x86_64")]
         if vectors > 0 {

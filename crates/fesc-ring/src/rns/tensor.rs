@@ -52,7 +52,8 @@ impl Prime {
         let vectors = self.vector_part(path, len);
         #[cfg(target_arch = "x86_64")]
         if vectors > 0 {
-            // SAFETY: the processor has the path, all lengths are equal and at least `vectors`, a multiple of 8.
+            // SAFETY: the processor has the path, all lengths are equal and at least `vectors`, that a
+            // multiple of 8.
             unsafe { self.products_avx512::<SQUARE>(a, b, &mut out, vectors) };
         }
         let wide = |x: u64, y: u64| u128::from(x) * u128::from(y);

@@ -6,7 +6,7 @@ use fesc_ring::{Prg, Ring};
 use zeroize::Zeroizing;
 
 use super::residues::{Basis, LOG_SPECIAL};
-use super::sample::{Purpose, Q_MASK, Secret, errors, fresh_seed, small, stream, uniform};
+use super::sample::{Q_MASK, Secret, SeedPurpose, errors, fresh_seed, small, stream, uniform};
 use super::switch;
 use super::{
     ANSWER_DELTA, DEGREE, DELTA, GIVEN_BYTES, KEY_BYTES, LOG_ANSWER, LOG_Q, MESSAGE_BITS, Piece, RESPONSE_BYTES,
@@ -30,14 +30,14 @@ pub(super) fn answers() -> Result<PolyRing> {
 /// `p1` of a public key.
 pub(super) fn key_mask(seed: &[u8; SEED_BYTES]) -> Vec<u64> {
     let mut out = vec![0; DEGREE];
-    stream(Purpose::Key, seed).fill_u64(&mut out);
+    stream(SeedPurpose::Key, seed).fill_u64(&mut out);
     out
 }
 
 /// `d0'`.
 pub(super) fn answer_mask(seed: &[u8; SEED_BYTES]) -> Vec<u64> {
     let mut out = vec![0; DEGREE];
-    stream(Purpose::Mask, seed).fill_u64(&mut out);
+    stream(SeedPurpose::Mask, seed).fill_u64(&mut out);
     out
 }
 

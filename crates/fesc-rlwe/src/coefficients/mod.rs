@@ -8,13 +8,13 @@
 //! is one set, because the kernels are built around its words.
 //!
 //! ```text
-//! upload      a from a seed;  y = e - a s mod q                                        [`KeyHolder::random`]
-//!             v := -(top 48 bits of y);  b := y + Delta v = the low 56 bits of y       6.5 N bytes and a seed
-//! combine     (c0, c1) = sum_j m_j (b_j, a_j) mod q, rounded to q' = 2^64              [`Evaluator::combine`]
-//! respond     d1 = c1 + p1 r + f,  d0 = c0 + p0 r;  fresh ternary r, Gaussian f        [`Evaluator::respond`]
+//! upload      a from a seed;  y = e - a s mod q                                     [`KeyHolder::random`]
+//!             v := -(top 48 bits of y);  b := y + Delta v = the low 56 bits of y    6.5 N bytes and a seed
+//! combine     (c0, c1) = sum_j m_j (b_j, a_j) mod q, rounded to q' = 2^64           [`Evaluator::combine`]
+//! respond     d1 = c1 + p1 r + f,  d0 = c0 + p0 r;  fresh ternary r, Gaussian f     [`Evaluator::respond`]
 //!             d0' uniform from a fresh seed;  R = d0' - d0 is never sent
-//!             d1 to its top 56 bits                                                    7 N bytes and a seed
-//! shares      key holder floor((d0' + d1 s) / 2^16),   evaluator -floor(R / 2^16)      mod 2^48
+//!             d1 to its top 56 bits                                                 7 N bytes and a seed
+//! shares      key holder floor((d0' + d1 s) / 2^16),   evaluator -floor(R / 2^16)   mod 2^48
 //! ```
 //!
 //! # Random messages cost half
@@ -43,8 +43,9 @@
 //! = 8 bits off `d1`:
 //!
 //! ```text
-//! variance = k (2^96 / 12) (sigma^2 + 2^8 / 12) / 2^112                                     the sum of k terms
-//!          + (1/12 + (2N/3) / 12 + 2 sigma^2 (2N/3) + (2N/3) 2^16 / 12) / 2^32              rounding to q', zero encryption, d1's last bits
+//! variance = k (2^96 / 12) (sigma^2 + 2^8 / 12) / 2^112                   the sum of k terms
+//!          + (1/12 + (2N/3) / 12) / 2^32                                  rounding to q'
+//!          + (2 sigma^2 (2N/3) + (2N/3) 2^16 / 12) / 2^32                 zero encryption, d1's last bits
 //! ```
 //!
 //! for uniform scalars ([`noise`]): deviation 0.064 at `k = 16`, 0.093 at `k = 128`, 0.155 at

@@ -5,12 +5,12 @@
 //! [`fesc_ring::poly`], which ends at 64 bits: 3 transforms there, 3 back.
 
 use fesc_ring::Prg;
+use fesc_ring::derive::Derive;
 use fesc_ring::modulus::Modulus;
 use fesc_ring::ntt::Ntt;
 use fesc_ring::primes::ntt_primes;
 use fesc_ring::sample::{gaussian, ternary};
 use fesc_ring::wide::{WORD, WORD_BITS};
-use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::{DEGREE, LOG_Q, SEED_BYTES};
@@ -24,7 +24,7 @@ pub(super) const Q_MASK: u128 = (1 << LOG_Q) - 1;
 
 /// What a seed is expanded for. Streams of different purposes are independent.
 #[derive(Clone, Copy)]
-pub(super) enum Purpose {
+pub(super) enum SeedPurpose {
     /// `a` of an upload.
     Upload,
     /// `p1` of a public key.
@@ -41,19 +41,13 @@ pub(super) fn fresh_seed(prg: &mut Prg) -> [u8; SEED_BYTES] {
 }
 
 /// The stream of a seed.
-pub(super) fn stream(purpose: Purpose, seed: &[u8; SEED_BYTES]) -> Prg {
-    let mut hash = Sha256::new();
-    hash.update(b"fesc coefficients v1");
-    hash.update([purpose as u8]);
-    hash.update(seed);
-    let mut key = [0; 16];
-    key.copy_from_slice(&hash.finalize()[..16]);
-    Prg::from_seed(key)
+pub(super) fn stream(purpose: SeedPurpose, seed: &[u8; SEED_BYTES]) -> Prg {
+    Derive::new(b"fesc coefficients v1").bytes(&[purpose as u8]).bytes(seed).stream()
 }
 
 /// `a`, uniform modulo `2^104`: its low and its high words.
 pub(super) fn uniform(seed: &[u8; SEED_BYTES]) -> [Vec<u64>; 2] {
-    let mut prg = stream(Purpose::Upload, seed);
+    let mut prg = stream(SeedPurpose::Upload, seed);
     std::array::from_fn(|_| {
         let mut words = vec![0; DEGREE];
         prg.fill_u64(&mut words);
@@ -162,7 +156,7 @@ mod tests {
 
     #[test]
     fn purposes_and_seeds_give_different_streams() {
-        let mut first: Vec<u64> = [Purpose::Upload, Purpose::Key, Purpose::Mask, Purpose::Switch]
+        let mut first: Vec<u64> = [SeedPurpose::Upload, SeedPurpose::Key, SeedPurpose::Mask, SeedPurpose::Switch]
             .into_iter()
             .flat_map(|p| [stream(p, &[0; 16]).next_u64(), stream(p, &[1; 16]).next_u64()])
             .collect();

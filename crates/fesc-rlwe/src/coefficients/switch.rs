@@ -5,8 +5,10 @@
 //! and Smart 2012, in residues as Han and Ki 2020). For the primes `p_i` of [`super::residues`]:
 //!
 //! ```text
-//! key      (k0_i, k1_i) = (e_i - k1_i s + P delta_i sigma(s), k1_i) mod Q P        delta_i = 1 mod p_i, 0 mod the other
-//! switch   (c0, c1) -> (c0, 0) + round(sum_i [c1 mod p_i] (k0_i, k1_i) / P)        `c1 sigma(s) = sum_i [c1 mod p_i] delta_i sigma(s) mod Q`
+//! key      (k0_i, k1_i) = (e_i - k1_i s + P delta_i sigma(s), k1_i) mod Q P
+//!          delta_i = 1 mod p_i, 0 mod the other
+//! switch   (c0, c1) -> (c0, 0) + round(sum_i [c1 mod p_i] (k0_i, k1_i) / P)
+//!          c1 sigma(s) = sum_i [c1 mod p_i] delta_i sigma(s) mod Q
 //! ```
 //!
 //! Noise: a digit is below `2^30`, so `sum digit e / P` has deviation `sqrt(2 N / 3) 2^30 sigma / P = 2.6`
@@ -24,7 +26,7 @@ use fesc_ring::{Prg, Ring};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::residues::{Basis, KEPT, LOG_SPECIAL, PRIME_BITS, PRIMES, SPECIAL_BITS};
-use super::sample::{Purpose, errors, stream};
+use super::sample::{SeedPurpose, errors, stream};
 use super::{DEGREE, SEED_BYTES};
 use crate::error::length;
 use crate::{Result, RlweError};
@@ -95,7 +97,7 @@ fn width(prime: usize) -> Result<Ring> {
 
 /// The keys of all levels, for the evaluator: [`KEYS_BYTES`] beside the seed of their public halves.
 pub(super) fn keys(basis: &Basis, s: &[i64], seed: &[u8; SEED_BYTES], prg: &mut Prg, out: &mut Vec<u8>) -> Result<()> {
-    let mut public = stream(Purpose::Switch, seed);
+    let mut public = stream(SeedPurpose::Switch, seed);
     let small = |prime: usize, x: &[i64]| {
         let modulus = basis.modulus(prime);
         let mut values = Zeroizing::new(x.iter().map(|&x| modulus.from_small_signed(x)).collect::<Vec<_>>());
@@ -166,7 +168,7 @@ impl SwitchKey {
     /// If there are not [`KEYS_BYTES`], or a residue is not reduced.
     pub(super) fn read_all(basis: &Basis, seed: &[u8; SEED_BYTES], bytes: &[u8]) -> Result<Vec<Self>> {
         length(WHAT, KEYS_BYTES, bytes.len())?;
-        let mut public = stream(Purpose::Switch, seed);
+        let mut public = stream(SeedPurpose::Switch, seed);
         let mut rest = bytes;
         let mut read = |prime: usize| -> Result<Vec<u64>> {
             let (ring, modulus) = (width(prime)?, basis.modulus(prime).value());

@@ -2,7 +2,7 @@
 
 use super::holder::{key_mask, split};
 use super::residues::{Basis, KEPT, PRIME_BITS, SPECIAL_BITS};
-use super::sample::{Purpose, Q_MASK, stream};
+use super::sample::{Q_MASK, SeedPurpose, stream};
 use super::switch::LEVELS;
 use super::*;
 use crate::RlweError;
@@ -242,7 +242,7 @@ fn keys_have_errors_of_the_stated_size() {
     assert!(s.iter().all(|s| (-1..=1).contains(s)));
 
     let basis = Basis::new().unwrap();
-    let mut seeded = stream(Purpose::Switch, &seed);
+    let mut seeded = stream(SeedPurpose::Switch, &seed);
     for digit in (0..LEVELS).flat_map(|_| 0..KEPT) {
         let mut found = Vec::new();
         for (prime, ntt) in basis.ntt.iter().enumerate() {

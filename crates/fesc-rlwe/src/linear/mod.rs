@@ -6,13 +6,14 @@
 //!
 //! | when | who | what |
 //! |---|---|---|
-//! | once per model | both | public `a', a_1 .. a_m` from a seed, by a hash with a domain for each ([`Domain`]) |
-//! | once per model | server | the *hint* `c_k = w_k sum_j W[j,k] a_j + u_k a' + e_k`, fresh ternary `u_k`, Gaussian `e_k` ([`Hint`]) |
-//! | per document, block and matrix, ahead | client | fresh ternary `s`: `b' = a' s + e'`, pads `a_j s + e_j`, share `y0_k = -c_k s` ([`Prepared`]) |
+//! | once | both | public `a', a_1 .. a_m` from a seed, by a hash with a domain for each ([`Domain`]) |
+//! | once | server | the *hint* `c_k = w_k sum_j W[j,k] a_j + u_k a' + e_k` ([`Hint`]) |
+//! | ahead | client | `b' = a' s + e'`, pads `a_j s + e_j`, share `y0_k = -c_k s` ([`Prepared`]) |
 //! | online | client | `b_j = (a_j s + e_j) + x0_j`: one message of m T elements, and `b'` |
 //! | online | server | share `y1_k = w_k sum_j W[j,k] (b_j + x1_j) + u_k b'` ([`Server::share`]) |
 //!
-//! The terms `u_k a' s` cancel, and
+//! *Once* is once per model, *ahead* is for each document, block and matrix; `u_k` and `s` are fresh ternary,
+//! `e`, `e'` Gaussian. The terms `u_k a' s` cancel, and
 //!
 //! ```text
 //! y0_k + y1_k = w_k sum_j W[j,k] (x_j + e_j) + u_k e' - e_k s        in R, exactly

@@ -3,10 +3,10 @@
 //! Slots run over the sum (slowest), the batch, then left and right, the one that the upload has innermost:
 //! there the other operand, the evaluator's, is constant, which makes its multipliers cheap.
 
-use fesc_mpc::correlation::{Form, Index};
+use fesc_mpc::correlation::{Index, ProductShape};
 use fesc_ring::Ring;
 
-use super::plan::{Method, Piece, Side, Task};
+use super::plan::{Method, Operand, Piece, Task};
 
 /// Where a product's tensors have their entries.
 pub(super) struct Places {
@@ -16,14 +16,14 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn new(form: &Form) -> Self {
-        Self { left: form.left_index(), right: form.right_index(), out: form.out_index() }
+    pub(super) fn new(shape: &ProductShape) -> Self {
+        Self { left: shape.left_index(), right: shape.right_index(), out: shape.out_index() }
     }
 
-    pub(super) fn side(&self, side: Side) -> &Index {
+    pub(super) fn side(&self, side: Operand) -> &Index {
         match side {
-            Side::Left => &self.left,
-            Side::Right => &self.right,
+            Operand::Left => &self.left,
+            Operand::Right => &self.right,
         }
     }
 
@@ -86,20 +86,20 @@ impl<'a> Layout<'a> {
 
     /// An operand's places and its own index in a ciphertext. In a shared piece the left operand is the
     /// scalars.
-    fn side(&self, side: Side) -> (&Index, usize) {
+    fn side(&self, side: Operand) -> (&Index, usize) {
         match (side, self.scaled.zip(self.piece.scale)) {
-            (Side::Left, Some((scaled, scale))) => (scaled.side(scale.scalars), 1),
-            (Side::Left, None) => (&self.places.left, self.piece.split.left),
-            (Side::Right, _) => (&self.places.right, self.piece.split.right),
+            (Operand::Left, Some((scaled, scale))) => (scaled.side(scale.scalars), 1),
+            (Operand::Left, None) => (&self.places.left, self.piece.split.left),
+            (Operand::Right, _) => (&self.places.right, self.piece.split.right),
         }
     }
 
     /// For every run of `run` slots in use, which entry of an operand it has.
-    pub(super) fn runs(&self, task: &Task, side: Side, run: usize) -> Vec<Option<Entry>> {
+    pub(super) fn runs(&self, task: &Task, side: Operand, run: usize) -> Vec<Option<Entry>> {
         let entry = |slot: Slot| {
-            let own = if side == Side::Left { slot.left } else { slot.right };
+            let own = if side == Operand::Left { slot.left } else { slot.right };
             // Scalars are the same for all of a row.
-            let sum = if side == Side::Left && self.scaled.is_some() { 0 } else { slot.sum };
+            let sum = if side == Operand::Left && self.scaled.is_some() { 0 } else { slot.sum };
             self.batch(task, &slot).map(|batch| Entry { batch, own, sum })
         };
         self.slots().step_by(run).map(entry).collect()
@@ -107,7 +107,7 @@ impl<'a> Layout<'a> {
 
     /// The value of an entry in part `part` of the operand's own index and part `sum` of the sum; 0 where
     /// there is none.
-    pub(super) fn value(&self, side: Side, (part, sum): (usize, usize), entry: &Option<Entry>, data: &[u64]) -> i64 {
+    pub(super) fn value(&self, side: Operand, (part, sum): (usize, usize), entry: &Option<Entry>, data: &[u64]) -> i64 {
         let Some(entry) = entry else { return 0 };
         let (index, step) = self.side(side);
         let (own, s) = (part * step + entry.own, sum * self.piece.split.sum + entry.sum);
@@ -118,12 +118,19 @@ impl<'a> Layout<'a> {
     }
 
     /// The values of an operand, one for every run of `run` slots, up to the last in use.
-    pub(super) fn values(&self, task: &Task, side: Side, parts: (usize, usize), run: usize, data: &[u64]) -> Vec<i64> {
+    pub(super) fn values(
+        &self,
+        task: &Task,
+        side: Operand,
+        parts: (usize, usize),
+        run: usize,
+        data: &[u64],
+    ) -> Vec<i64> {
         self.runs(task, side, run).iter().map(|entry| self.value(side, parts, entry, data)).collect()
     }
 
     /// Whether an operand has no entry at all in these parts: above the diagonal.
-    pub(super) fn is_zero(&self, side: Side, part: usize, sum: usize) -> bool {
+    pub(super) fn is_zero(&self, side: Operand, part: usize, sum: usize) -> bool {
         let (index, step) = self.side(side);
         if !index.is_lower() {
             return false;
@@ -154,7 +161,7 @@ impl<'a> Layout<'a> {
         for (slot, &v) in self.slots().zip(share) {
             let column = part * self.piece.split.sum + slot.sum;
             let Some(b) = self.batch(task, &slot).filter(|_| column < self.places.right.sum.len()) else { continue };
-            let (l, r) = if scale.scalars == Side::Left { (0, column) } else { (column, 0) };
+            let (l, r) = if scale.scalars == Operand::Left { (0, column) } else { (column, 0) };
             if let Some(o) = scaled.out.at(b, l, r).and_then(|at| out.get_mut(at)) {
                 *o = self.ring.reduce(o.wrapping_add(v));
             }

@@ -30,14 +30,15 @@ use std::sync::Arc;
 use fesc_mpc::correlation::Bundle;
 use fesc_mpc::provider::{CrossTerms, TwoParty};
 use fesc_mpc::{MpcError, Role};
-use fesc_net::{Channel, Tag};
+use fesc_net::Channel;
 use fesc_ring::Prg;
 
+use crate::messages::tag;
 use crate::slots::{Evaluator, KeyHolder, SlotParams};
 use crate::{RlweError, coefficients};
 pub use failures::{Failures, failures};
 use layout::Places;
-use plan::{Plan, Prices};
+use plan::{Prices, ProductPlan};
 use scalars::Scaled;
 
 /// The ring of the shares.
@@ -48,9 +49,6 @@ const HELD: usize = if cfg!(test) { 10 } else { 128 };
 
 /// Plans that are kept. A run has a few dozen bundles.
 const PLANS: usize = 64;
-
-const KEY: Tag = Tag(0x0420);
-const SCALAR_KEY: Tag = Tag(0x0423);
 
 impl From<RlweError> for MpcError {
     fn from(error: RlweError) -> Self {
@@ -71,7 +69,7 @@ pub struct Rlwe {
 
 /// How a bundle is made: by slots, but for some products by scalars.
 struct Whole {
-    plan: Plan,
+    plan: ProductPlan,
     scaled: Vec<Scaled>,
     places: Vec<Places>,
     /// Bytes from P0 and from P1.
@@ -82,10 +80,10 @@ struct Whole {
 
 impl Whole {
     fn new(bundle: &Bundle, prices: &Prices) -> Result<Self, MpcError> {
-        let mut plan = Plan::new(bundle, prices)?;
+        let mut plan = ProductPlan::new(bundle, prices)?;
         let scaled = scalars::choose(bundle, &plan, prices);
         scaled.iter().for_each(|s| plan.leave(s.product));
-        let places = plan.forms.iter().map(Places::new).collect();
+        let places = plan.shapes.iter().map(Places::new).collect();
         let ((p0, p1), each) = (plan.bytes(prices), scalars::bytes(&scaled));
         let bytes = (p0 + each, p1 + each);
         let total = |(a, b): (u64, u64)| a + b;
@@ -105,9 +103,9 @@ impl Rlwe {
         let _ = role;
         let params = SlotParams::standard()?;
         let (holder, public) = KeyHolder::new(params.clone(), &mut prg);
-        let theirs = channel.exchange(KEY, public, params.upload_bytes())?;
+        let theirs = channel.exchange(tag::SLOTS_KEY, public, params.upload_bytes())?;
         let (scalar_holder, public) = coefficients::KeyHolder::new(&mut prg)?;
-        let their_scalars = channel.exchange(SCALAR_KEY, public, coefficients::KEY_BYTES)?;
+        let their_scalars = channel.exchange(tag::SCALAR_KEY, public, coefficients::KEY_BYTES)?;
         let prices = Prices::new(&params, HELD);
         let evaluator = Evaluator::new(params, &theirs)?;
         let scalar_evaluator = coefficients::Evaluator::new(&their_scalars)?;
@@ -147,7 +145,7 @@ impl CrossTerms for Rlwe {
         if masks.len() != bundle.masks.len() {
             return Err(MpcError::Shape { what: "masks of a bundle", expected: bundle.masks.len(), got: masks.len() });
         }
-        let mut out: Vec<Vec<u64>> = plan.forms.iter().map(|f| vec![0; f.out_len()]).collect();
+        let mut out: Vec<Vec<u64>> = plan.shapes.iter().map(|f| vec![0; f.out_len()]).collect();
         let engine = scalars::Engine { holder: &self.scalar_holder, evaluator: &self.scalar_evaluator, bundle, places };
         // Masks are final from here on: an operand of one product may be what another one chooses.
         let uploads = engine.draw(scaled, masks, &mut self.prg)?;

@@ -1,26 +1,27 @@
 //! Which operands are encrypted, in which layout: the cheapest in bytes.
 //!
-//! A product has `b` batch places, `l` left, `r` right, and `s` summands ([`Form`]). A ciphertext holds a
-//! *split* `b' l' r' s'` of them, at most `N`, and `x'' = ceil(x / x')` ciphertexts cover an index `x`. An
-//! uploaded operand is repeated along the index that it lacks; the `s'` partial sums of a response are added
-//! by both parties, each its shares. With `U` and `D` the bytes of an upload and of a response, frames
-//! included:
+//! A product has `b` batch places, `l` left, `r` right, and `s` summands ([`ProductShape`]). A ciphertext
+//! holds a *split* `b' l' r' s'` of them, at most `N`, and `x'' = ceil(x / x')` ciphertexts cover an index
+//! `x`. An uploaded operand is repeated along the index that it lacks; the `s'` partial sums of a response
+//! are added by both parties, each its shares. With `U` and `D` the bytes of an upload and of a response,
+//! frames included:
 //!
 //! | method | bytes |
 //! |---|---|
 //! | [`Method::Left`], each party uploads its left share | `2 b'' (l'' s'' U + l'' r'' D)` |
 //! | [`Method::Right`], its right share | `2 b'' (r'' s'' U + l'' r'' D)` |
-//! | [`Method::Both`], one party uploads both its shares and gets one answer for both cross terms | `b'' ((l'' + r'') s'' U + l'' r'' D)` |
+//! | [`Method::Both`], one party uploads both | `b'' ((l'' + r'') s'' U + l'' r'' D)` |
 //! | [`Method::Square`], one mask times itself | `b'' (s'' U + D)` |
-//! | [`Method::Shared`], sums of squares of rows together with the same rows times scalars | `b'' (s'' + 1) (U + D)`, one more `U` for every group |
+//! | [`Method::Shared`], sums of squares and scaled rows | `b'' (s'' + 1) (U + D)`, one more `U` per group |
 //!
-//! All splits into powers of two and whole indices are tried. Full tiles of the batch and what is left over
-//! are planned apart. The parties take turns as the one who uploads in the last three methods, so a single
-//! tile is worth a little more than its bytes.
+//! `Both` gets one answer for both cross terms; `Shared` makes the sums of squares of rows together with the
+//! same rows times scalars. All splits into powers of two and whole indices are tried. Full tiles of the
+//! batch and what is left over are planned apart. The parties take turns as the one who uploads in the last
+//! three methods, so a single tile is worth a little more than its bytes.
 
 use std::ops::Range;
 
-use fesc_mpc::correlation::{Bundle, Form};
+use fesc_mpc::correlation::{Bundle, ProductShape};
 use fesc_mpc::{MpcError, Role};
 use fesc_net::HEADER_BYTES;
 
@@ -38,16 +39,16 @@ pub(super) enum Method {
 
 /// One of the two operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum Operand {
     Left,
     Right,
 }
 
-impl Side {
+impl Operand {
     pub(super) fn other(self) -> Self {
         match self {
-            Side::Left => Side::Right,
-            Side::Right => Side::Left,
+            Operand::Left => Operand::Right,
+            Operand::Right => Operand::Left,
         }
     }
 }
@@ -57,7 +58,7 @@ impl Side {
 pub(super) struct Scale {
     pub product: usize,
     /// Which operand the scalars are.
-    pub scalars: Side,
+    pub scalars: Operand,
 }
 
 /// Places along batch, left, right and sum.
@@ -70,8 +71,8 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    pub(super) fn of(form: &Form) -> Self {
-        Self { batch: form.batch(), left: form.left(), right: form.right(), sum: form.sum() }
+    pub(super) fn of(shape: &ProductShape) -> Self {
+        Self { batch: shape.batch(), left: shape.left(), right: shape.right(), sum: shape.sum() }
     }
 
     fn is_empty(&self) -> bool {
@@ -227,39 +228,39 @@ pub(super) struct Task {
 }
 
 /// How all products of a bundle are made.
-pub(super) struct Plan {
-    pub forms: Vec<Form>,
+pub(super) struct ProductPlan {
+    pub shapes: Vec<ProductShape>,
     pub pieces: Vec<Piece>,
     /// Tasks by the party that uploads.
     pub tasks: [Vec<Task>; 2],
 }
 
-impl Plan {
+impl ProductPlan {
     pub(super) fn new(bundle: &Bundle, prices: &Prices) -> Result<Self, MpcError> {
-        let forms = bundle.products.iter().map(|p| Form::new(bundle, p)).collect::<Result<Vec<_>, _>>()?;
+        let shapes = bundle.products.iter().map(|p| ProductShape::new(bundle, p)).collect::<Result<Vec<_>, _>>()?;
         let mut made: Vec<Vec<Piece>> = Vec::new();
-        for (i, (product, form)) in bundle.products.iter().zip(&forms).enumerate() {
+        for (i, (product, shape)) in bundle.products.iter().zip(&shapes).enumerate() {
             let methods: &[Method] = if product.left == product.right {
                 &[Method::Square]
             } else {
                 &[Method::Both, Method::Left, Method::Right]
             };
-            made.push(pieces(&Goal { product: i, whole: Extent::of(form), methods, scale: None }, prices));
+            made.push(pieces(&Goal { product: i, whole: Extent::of(shape), methods, scale: None }, prices));
         }
         let weight = |pieces: &[Piece]| pieces.iter().map(|p| p.weight(prices)).sum::<u64>();
         for square in 0..made.len() {
             let partner =
-                (0..made.len()).find_map(|p| scaling(bundle, &forms, square, p).filter(|_| !made[p].is_empty()));
+                (0..made.len()).find_map(|p| scaling(bundle, &shapes, square, p).filter(|_| !made[p].is_empty()));
             let Some(scale) = partner else { continue };
-            let goal =
-                Goal { product: square, whole: Extent::of(&forms[square]), methods: &[Method::Shared], scale: partner };
+            let whole = Extent::of(&shapes[square]);
+            let goal = Goal { product: square, whole, methods: &[Method::Shared], scale: partner };
             let shared = pieces(&goal, prices);
             if !shared.is_empty() && weight(&shared) < weight(&made[square]) + weight(&made[scale.product]) {
                 made[square] = shared;
                 made[scale.product].clear();
             }
         }
-        let mut plan = Self { forms, pieces: made.concat(), tasks: [Vec::new(), Vec::new()] };
+        let mut plan = Self { shapes, pieces: made.concat(), tasks: [Vec::new(), Vec::new()] };
         let mut turn = Role::P0;
         for (number, piece) in plan.pieces.iter().enumerate() {
             for tile in 0..piece.parts.batch {
@@ -305,22 +306,22 @@ impl Plan {
 }
 
 /// Whether product `p` is the rows of sum of squares `square`, times scalars.
-fn scaling(bundle: &Bundle, forms: &[Form], square: usize, p: usize) -> Option<Scale> {
+fn scaling(bundle: &Bundle, shapes: &[ProductShape], square: usize, p: usize) -> Option<Scale> {
     let (rows, product) = (&bundle.products[square], &bundle.products[p]);
     if rows.left != rows.right || product.left == product.right {
         return None;
     }
-    let form = &forms[p];
+    let shape = &shapes[p];
     let (scalars, index) = if product.right == rows.right {
-        (Side::Left, form.right_index())
+        (Operand::Left, shape.right_index())
     } else if product.left == rows.right {
-        (Side::Right, form.left_index())
+        (Operand::Right, shape.left_index())
     } else {
         return None;
     };
-    let alone = if scalars == Side::Left { form.left() } else { form.right() };
-    let same = forms[square].right_index();
-    let fits = alone == 1 && form.sum() == 1 && same.batch == index.batch && same.sum == index.free;
+    let alone = if scalars == Operand::Left { shape.left() } else { shape.right() };
+    let same = shapes[square].right_index();
+    let fits = alone == 1 && shape.sum() == 1 && same.batch == index.batch && same.sum == index.free;
     fits.then_some(Scale { product: p, scalars })
 }
 

@@ -13,18 +13,16 @@ use std::ops::Range;
 
 use fesc_mpc::correlation::Bundle;
 use fesc_mpc::{MpcError, Role};
-use fesc_net::{Channel, Tag};
+use fesc_net::Channel;
 use fesc_ring::Prg;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use super::layout::{Layout, Places};
-use super::plan::{Method, Piece, Plan, Side, Task};
+use super::plan::{Method, Operand, Piece, ProductPlan, Task};
 use crate::Result;
+use crate::messages::tag;
 use crate::slots::{Cipher, Evaluator, KeyHolder, Multiplier, Sum};
-
-const UPLOAD: Tag = Tag(0x0421);
-const ANSWER: Tag = Tag(0x0422);
 
 /// Answers sent before as many of the peer's are awaited.
 const WINDOW: usize = if cfg!(test) { 8 } else { 64 };
@@ -47,7 +45,7 @@ struct Job<'a> {
 }
 
 /// The units of one party's tasks, by group.
-fn groups(plan: &Plan, held: usize, holder: Role) -> Vec<Vec<Unit>> {
+fn groups(plan: &ProductPlan, held: usize, holder: Role) -> Vec<Vec<Unit>> {
     let mut groups: Vec<Vec<Unit>> = Vec::new();
     let mut uploads = held;
     for &task in &plan.tasks[holder.index()] {
@@ -69,22 +67,22 @@ fn groups(plan: &Plan, held: usize, holder: Role) -> Vec<Vec<Unit>> {
 }
 
 /// What a task uploads for every part of the sum, in order.
-fn sources(piece: &Piece, task: &Task) -> Vec<(Side, usize)> {
+fn sources(piece: &Piece, task: &Task) -> Vec<(Operand, usize)> {
     match piece.method {
-        Method::Left => vec![(Side::Left, task.part)],
-        Method::Right => vec![(Side::Right, task.part)],
-        Method::Square | Method::Shared => vec![(Side::Right, 0)],
+        Method::Left => vec![(Operand::Left, task.part)],
+        Method::Right => vec![(Operand::Right, task.part)],
+        Method::Square | Method::Shared => vec![(Operand::Right, 0)],
         Method::Both => {
-            let left = (0..piece.parts.left).map(|p| (Side::Left, p));
-            left.chain((0..piece.parts.right).map(|p| (Side::Right, p))).collect()
+            let left = (0..piece.parts.left).map(|p| (Operand::Left, p));
+            left.chain((0..piece.parts.right).map(|p| (Operand::Right, p))).collect()
         }
     }
 }
 
 /// All uploads of a unit in order: operand, part of its own index, part of the sum.
-fn uploads(piece: &Piece, unit: &Unit) -> Vec<(Side, usize, usize)> {
+fn uploads(piece: &Piece, unit: &Unit) -> Vec<(Operand, usize, usize)> {
     let sources = sources(piece, &unit.task);
-    let scalars = (piece.method == Method::Shared).then_some((Side::Left, 0, 0));
+    let scalars = (piece.method == Method::Shared).then_some((Operand::Left, 0, 0));
     let rows = unit.sum.clone().flat_map(|s| sources.iter().map(move |&(side, part)| (side, part, s)));
     scalars.into_iter().chain(rows).collect()
 }
@@ -115,7 +113,7 @@ pub(super) struct Work<'a> {
     pub evaluator: &'a Evaluator,
     pub bundle: &'a Bundle,
     pub masks: &'a [Vec<u64>],
-    pub plan: &'a Plan,
+    pub plan: &'a ProductPlan,
     pub places: &'a [Places],
     /// Most uploads of a group.
     pub held: usize,
@@ -128,21 +126,21 @@ impl<'a> Work<'a> {
     }
 
     /// This party's share of an operand.
-    fn operand(&self, task: &Task, side: Side) -> &'a [u64] {
+    fn operand(&self, task: &Task, side: Operand) -> &'a [u64] {
         let piece = &self.plan.pieces[task.piece];
         let (product, side) = match (piece.scale, side) {
-            (Some(scale), Side::Left) => (scale.product, scale.scalars),
+            (Some(scale), Operand::Left) => (scale.product, scale.scalars),
             _ => (piece.product, side),
         };
         let product = &self.bundle.products[product];
-        &self.masks[if side == Side::Left { product.left } else { product.right }]
+        &self.masks[if side == Operand::Left { product.left } else { product.right }]
     }
 
     /// This party's shares of what is uploaded in a unit, as multipliers, in the order of the ciphertexts.
     fn factors(&self, piece: &Piece, unit: &Unit) -> Result<Vec<Multiplier>> {
         let layout = self.layout(&unit.task);
         let made = uploads(piece, unit).into_par_iter().map(|(side, part, s)| {
-            let run = if side == Side::Left { piece.run() } else { 1 };
+            let run = if side == Operand::Left { piece.run() } else { 1 };
             let values = layout.values(&unit.task, side, (part, s), run, self.operand(&unit.task, side));
             self.evaluator.multiplier(&Zeroizing::new(values), run)
         });
@@ -199,13 +197,13 @@ impl<'a> Session<'a> {
         let layout = work.layout(task);
         for jobs in uploads(&work.plan.pieces[task.piece], unit).chunks(BATCH) {
             let seeded: Vec<_> = jobs.iter().map(|&job| (job, self.prg.fork())).collect();
-            let encrypt = |((side, part, s), mut prg): ((Side, usize, usize), Prg)| {
+            let encrypt = |((side, part, s), mut prg): ((Operand, usize, usize), Prg)| {
                 let values = layout.values(task, side, (part, s), 1, work.operand(task, side));
                 work.holder.encrypt(&Zeroizing::new(values), &mut prg)
             };
             let made = seeded.into_par_iter().map(encrypt).collect::<Result<Vec<_>>>()?;
             for bytes in made {
-                self.channel.send(UPLOAD, bytes)?;
+                self.channel.send(tag::SLOTS_UPLOAD, bytes)?;
             }
         }
         Ok(())
@@ -216,7 +214,7 @@ impl<'a> Session<'a> {
         let mut ciphers = Vec::with_capacity(count);
         for start in (0..count).step_by(BATCH) {
             let bytes: Vec<Vec<u8>> = (start..count.min(start + BATCH))
-                .map(|_| self.channel.recv(UPLOAD, self.work.evaluator.params().upload_bytes()))
+                .map(|_| self.channel.recv(tag::SLOTS_UPLOAD, self.work.evaluator.params().upload_bytes()))
                 .collect::<Result<_, _>>()?;
             let evaluator = self.work.evaluator;
             let read: Vec<Cipher> = bytes.par_iter().map(|b| evaluator.receive(b)).collect::<Result<_>>()?;
@@ -256,7 +254,7 @@ impl<'a> Session<'a> {
         mut take: impl FnMut(&mut Self, usize, Sum) -> Result<(), MpcError>,
     ) -> Result<(), MpcError> {
         let Job { piece, unit, ciphers } = job;
-        let other = if piece.method == Method::Left { Side::Right } else { Side::Left };
+        let other = if piece.method == Method::Left { Operand::Right } else { Operand::Left };
         let (run, first) = (piece.run(), unit.sum.start);
         let (layout, data) = (self.work.layout(&unit.task), self.work.operand(&unit.task, other));
         let entries = layout.runs(&unit.task, other, run);
@@ -286,9 +284,9 @@ impl<'a> Session<'a> {
                 let (left, right) = parts(piece, &unit.task, o);
                 let at = |side, part| uploaded.iter().position(|&u| u == (side, part));
                 let pairs = match piece.method {
-                    Method::Square => [at(Side::Right, 0).map(|i| (i, i)), None],
+                    Method::Square => [at(Operand::Right, 0).map(|i| (i, i)), None],
                     _ => {
-                        let both = at(Side::Left, left).zip(at(Side::Right, right));
+                        let both = at(Operand::Left, left).zip(at(Operand::Right, right));
                         [both, both.map(|(l, r)| (r, l))]
                     }
                 };
@@ -357,7 +355,7 @@ impl<'a> Session<'a> {
             })
             .collect();
         for (task, o, bytes, share) in answers {
-            self.channel.send(ANSWER, bytes)?;
+            self.channel.send(tag::SLOTS_ANSWER, bytes)?;
             self.add(&task, o, &share);
             traffic.sent += 1;
             if traffic.sent.is_multiple_of(WINDOW) {
@@ -373,7 +371,7 @@ impl<'a> Session<'a> {
         let awaited: Vec<_> = traffic.awaited.drain(..count).collect();
         let bytes: Vec<Vec<u8>> = awaited
             .iter()
-            .map(|_| self.channel.recv(ANSWER, self.work.holder.params().response_bytes()))
+            .map(|_| self.channel.recv(tag::SLOTS_ANSWER, self.work.holder.params().response_bytes()))
             .collect::<Result<_, _>>()?;
         let holder = self.work.holder;
         let shares: Vec<_> = bytes.par_iter().map(|b| holder.open(b).map(Zeroizing::new)).collect::<Result<_>>()?;

@@ -28,19 +28,17 @@
 use std::ops::Range;
 
 use fesc_mpc::MpcError;
-use fesc_mpc::correlation::{Bundle, Form};
+use fesc_mpc::correlation::{Bundle, ProductShape};
 use fesc_net::{Channel, HEADER_BYTES, Tag};
 use fesc_ring::Prg;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use super::layout::Places;
-use super::plan::{Plan, Prices, Side};
+use super::plan::{Operand, Prices, ProductPlan};
 use crate::Result;
 use crate::coefficients::{self, Evaluator, KeyHolder, MAX_SUMMANDS, Scalars};
-
-const UPLOAD: Tag = Tag(0x0424);
-const ANSWER: Tag = Tag(0x0425);
+use crate::messages::tag;
 
 /// Bytes on their way to a peer that reads, and most of one batch place. Few in tests, so that these see more
 /// than one group.
@@ -50,36 +48,36 @@ const GROUP: usize = if cfg!(test) { 1 << 18 } else { 1 << 26 };
 pub(super) struct Scaled {
     pub product: usize,
     /// The operand that is encrypted, vector by vector.
-    vectors: Side,
+    vectors: Operand,
     batch: usize,
     /// Of one batch place.
     layout: coefficients::Layout,
 }
 
 impl Scaled {
-    fn new(product: usize, form: &Form, vectors: Side) -> Option<Self> {
+    fn new(product: usize, shape: &ProductShape, vectors: Operand) -> Option<Self> {
         let (width, outputs, lower) = match vectors {
-            Side::Right => (form.right(), form.left(), form.right_is_lower()),
-            Side::Left => (form.left(), form.right(), form.left_is_lower()),
+            Operand::Right => (shape.right(), shape.left(), shape.right_is_lower()),
+            Operand::Left => (shape.left(), shape.right(), shape.left_is_lower()),
         };
-        let sum = form.sum();
+        let sum = shape.sum();
         if width == 0 || outputs == 0 || !(1..=MAX_SUMMANDS).contains(&sum) || lower {
             return None;
         }
         let layout = coefficients::Layout::new(sum, width, outputs);
         let bounded = layout.upload_bytes() + layout.response_bytes() <= GROUP.max(1 << 26);
-        bounded.then_some(Self { product, vectors, batch: form.batch(), layout })
+        bounded.then_some(Self { product, vectors, batch: shape.batch(), layout })
     }
 
     /// The mask that is chosen.
     pub(super) fn mask(&self, bundle: &Bundle) -> usize {
         let product = &bundle.products[self.product];
-        if self.vectors == Side::Left { product.left } else { product.right }
+        if self.vectors == Operand::Left { product.left } else { product.right }
     }
 
     fn scalars<'a>(&self, bundle: &Bundle, masks: &'a [Vec<u64>]) -> &'a [u64] {
         let product = &bundle.products[self.product];
-        &masks[if self.vectors == Side::Left { product.right } else { product.left }]
+        &masks[if self.vectors == Operand::Left { product.right } else { product.left }]
     }
 
     /// How far a cross term may be off, but for once in `10^11` results: seven deviations and the floor of a
@@ -104,12 +102,12 @@ impl Scaled {
 }
 
 /// The products that are cheaper here than in the plan.
-pub(super) fn choose(bundle: &Bundle, plan: &Plan, prices: &Prices) -> Vec<Scaled> {
+pub(super) fn choose(bundle: &Bundle, plan: &ProductPlan, prices: &Prices) -> Vec<Scaled> {
     let mut taken = vec![false; bundle.masks.len()];
     let mut chosen = Vec::new();
     for (i, _) in bundle.products.iter().enumerate().filter(|(_, p)| !p.exact && p.left != p.right) {
-        let sides = [Side::Right, Side::Left].into_iter();
-        let ways = sides.filter_map(|side| Scaled::new(i, &plan.forms[i], side));
+        let sides = [Operand::Right, Operand::Left].into_iter();
+        let ways = sides.filter_map(|side| Scaled::new(i, &plan.shapes[i], side));
         let best = ways.filter(|s| !taken[s.mask(bundle)]).min_by_key(|s| s.layout.weight());
         if let Some(best) = best.filter(|s| plan.bytes_of(i, prices).is_some_and(|slots| 2 * s.bytes() < slots)) {
             taken[best.mask(bundle)] = true;
@@ -192,9 +190,9 @@ impl Engine<'_> {
         let mut uploads = uploads.into_iter();
         for group in scaled.groups() {
             for upload in uploads.by_ref().take(group.len()) {
-                channel.send(UPLOAD, upload)?;
+                channel.send(tag::SCALAR_UPLOAD, upload)?;
             }
-            let theirs = receive(channel, UPLOAD, group.len(), layout.upload_bytes())?;
+            let theirs = receive(channel, tag::SCALAR_UPLOAD, group.len(), layout.upload_bytes())?;
             let answer = |((b, upload), mut prg): ((usize, Vec<u8>), Prg)| {
                 let values = self.scalars(scaled, b, masks);
                 self.evaluator.answer(layout, &upload, Scalars { values: &values, reach: &reach }, &mut prg)
@@ -202,10 +200,10 @@ impl Engine<'_> {
             let work = group.clone().into_par_iter().zip(theirs).zip(streams(prg, group.len()));
             let made: Vec<_> = work.map(answer).collect::<Result<_>>()?;
             for (b, (answer, share)) in group.clone().zip(made) {
-                channel.send(ANSWER, answer)?;
+                channel.send(tag::SCALAR_ANSWER, answer)?;
                 self.add(scaled, b, &Zeroizing::new(share), out);
             }
-            let answers = receive(channel, ANSWER, group.len(), layout.response_bytes())?;
+            let answers = receive(channel, tag::SCALAR_ANSWER, group.len(), layout.response_bytes())?;
             let open = |answer: &Vec<u8>| self.holder.finish(layout, answer).map(Zeroizing::new);
             let shares: Vec<_> = answers.par_iter().map(open).collect::<Result<_>>()?;
             for (b, share) in group.zip(shares) {
@@ -237,7 +235,7 @@ impl Engine<'_> {
         let (index, ring) = (self.places[scaled.product].out(), self.bundle.ring);
         for (o, row) in share.chunks_exact(scaled.layout.width()).enumerate() {
             for (f, &v) in row.iter().enumerate() {
-                let (l, r) = if scaled.vectors == Side::Left { (f, o) } else { (o, f) };
+                let (l, r) = if scaled.vectors == Operand::Left { (f, o) } else { (o, f) };
                 if let Some(x) = index.at(b, l, r).and_then(|at| out.get_mut(at)) {
                     *x = ring.add(*x, v);
                 }

@@ -5,7 +5,8 @@
 //! exact:
 //!
 //! ```text
-//! slots -> P_j      z_i = y_i (t/t_i)^-1 + h_i mod t_i,  h_i = floor(t_i / 2);   sum_i (z_i - h_i) t/t_i mod P_j
+//! slots -> P_j      z_i = y_i (t/t_i)^-1 + h_i mod t_i,  h_i = floor(t_i / 2)
+//!                   sum_i (z_i - h_i) t/t_i mod P_j
 //!                   the integer sum is the polynomial modulo t, between -3t/2 and 3t/2
 //! drop a prime p    x -> floor((x + h) / p),  h = floor(p / 2)
 //! round down        x -> floor(floor(x / p1) / p2) = floor(x / P')

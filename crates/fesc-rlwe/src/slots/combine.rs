@@ -76,13 +76,13 @@ impl Evaluator {
     fn multiply(&self, ciphers: &[Cipher], outputs: usize, run: usize, weights: &Weights<'_>) -> Vec<Sum> {
         let (basis, n) = (self.params().basis(), self.params().slots());
         // Every word is written below.
-        let mut sums: Vec<Sum> = (0..outputs).map(|_| Sum { rows: self.pool.take_secret() }).collect();
+        let mut sums: Vec<Sum> = (0..outputs).map(|_| Sum { rows: self.buffer() }).collect();
         // A task has the same slots of the same prime of both polynomials of every sum: they share weights.
         let size = (RUNS * run).clamp(GATHER, TASK).min(n);
         let mut tasks: Vec<[Vec<&mut [u64]>; 2]> = (0..LIMBS * n / size).map(|_| [Vec::new(), Vec::new()]).collect();
         let count = tasks.len();
         for sum in &mut sums {
-            for (at, part) in sum.rows.words.chunks_exact_mut(size).enumerate() {
+            for (at, part) in sum.rows.chunks_exact_mut(size).enumerate() {
                 tasks[at % count][at / count].push(part);
             }
         }
@@ -97,7 +97,7 @@ impl Evaluator {
                     let start = (poly * count + at) * size + base;
                     // Ciphertexts lie megabytes apart: gathered, a strip of all of them fits the first cache.
                     for (j, cipher) in ciphers.iter().enumerate().take(weights.used()) {
-                        let slots = cipher.rows.words[start..start + width].as_chunks::<COLUMNS>().0;
+                        let slots = cipher.rows[start..start + width].as_chunks::<COLUMNS>().0;
                         slots.iter().enumerate().for_each(|(strip, &s)| panel[strip * ciphers.len() + j] = s);
                     }
                     for strip in 0..width / COLUMNS {

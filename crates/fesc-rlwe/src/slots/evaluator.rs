@@ -1,8 +1,9 @@
 //! The side that multiplies: receives encrypted operands, sums products with its own, answers.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use fesc_ring::Prg;
+use fesc_ring::pool::{Pool, Pooled};
 use fesc_ring::sample::{gaussian, ternary};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
@@ -10,29 +11,32 @@ use zeroize::Zeroizing;
 use super::basis::{Basis, KEPT, LIMBS};
 use super::key::{SHARE_MASK, check_values, transform_small};
 use super::params::SlotParams;
-use super::pool::{Buffer, Pool};
 use super::weights::residues;
-use super::wire::{self, Domain, Seed};
+use super::wire::{self, Seed, SeedDomain};
 use crate::{Result, RlweError};
+
+/// Most buffers that are kept: a tile of 128 ciphertexts and a block of 64 sums.
+const KEEP: usize = 192;
 
 /// The evaluator: knows a public key, and no secret one. The only bytes it makes are responses.
 pub struct Evaluator {
     params: SlotParams,
     key: Cipher,
-    pub(super) pool: Arc<Pool>,
+    /// Buffers of ciphertext size: a fresh one costs 512 page faults, about as long as reading an upload.
+    pool: Pool,
     /// Memory for the weights of a combination: as large as a block of sums, and as dear to allocate.
     pub(super) scratch: Mutex<Zeroizing<Vec<u64>>>,
 }
 
 /// A received encryption: `b` and `a`, eight rows each, transformed.
 pub struct Cipher {
-    pub(super) rows: Buffer,
+    pub(super) rows: Pooled,
 }
 
 /// A sum of products under encryption. It tells the key holder the evaluator's operands, so it is wiped, and
 /// only [`Evaluator::respond`] lets it out.
 pub struct Sum {
-    pub(super) rows: Buffer,
+    pub(super) rows: Pooled,
 }
 
 /// The evaluator's operand, modulo each prime: one value per run of slots.
@@ -56,10 +60,10 @@ impl Blind {
     }
 }
 
-fn receive(basis: &Basis, pool: &Arc<Pool>, domain: Domain, bytes: &[u8]) -> Result<Cipher> {
+fn receive(basis: &Basis, pool: &Pool, domain: SeedDomain, bytes: &[u8]) -> Result<Cipher> {
     let n = basis.degree();
-    let mut rows = pool.take();
-    let (b, a) = rows.words.split_at_mut(LIMBS * n);
+    let mut rows = pool.take(2 * LIMBS * n);
+    let (b, a) = rows.split_at_mut(LIMBS * n);
     let seed = wire::read(basis, domain, bytes, b)?;
     a.par_chunks_exact_mut(n).zip(&basis.limbs).for_each(|(row, limb)| wire::expand(limb, domain, &seed, row));
     Ok(Cipher { rows })
@@ -71,8 +75,8 @@ impl Evaluator {
     /// # Errors
     /// If the length is wrong or a residue is not reduced.
     pub fn new(params: SlotParams, public_key: &[u8]) -> Result<Self> {
-        let pool = Pool::new(2 * LIMBS * params.slots());
-        let key = receive(params.basis(), &pool, Domain::PublicKey, public_key)?;
+        let pool = Pool::with_limit(KEEP * 2 * LIMBS * params.slots());
+        let key = receive(params.basis(), &pool, SeedDomain::PublicKey, public_key)?;
         Ok(Self { params, key, pool, scratch: Mutex::new(Zeroizing::new(Vec::new())) })
     }
 
@@ -86,13 +90,18 @@ impl Evaluator {
     /// # Errors
     /// If the length is wrong or a residue is not reduced.
     pub fn receive(&self, bytes: &[u8]) -> Result<Cipher> {
-        receive(self.params.basis(), &self.pool, Domain::Upload, bytes)
+        receive(self.params.basis(), &self.pool, SeedDomain::Upload, bytes)
+    }
+
+    /// A buffer of a sum, with any content: wiped when it goes back.
+    pub(super) fn buffer(&self) -> Pooled {
+        self.pool.take_secret(2 * LIMBS * self.params.slots())
     }
 
     /// An empty sum.
     pub fn sum(&self) -> Sum {
-        let mut rows = self.pool.take_secret();
-        rows.words.fill(0);
+        let mut rows = self.buffer();
+        rows.fill(0);
         Sum { rows }
     }
 
@@ -124,8 +133,8 @@ impl Evaluator {
     /// `sum += m o c`, slot by slot.
     pub fn mul_add(&self, sum: &mut Sum, c: &Cipher, m: &Multiplier) {
         let n = self.params.slots();
-        let (sum_b, sum_a) = sum.rows.words.split_at_mut(LIMBS * n);
-        let (b, a) = c.rows.words.split_at(LIMBS * n);
+        let (sum_b, sum_a) = sum.rows.split_at_mut(LIMBS * n);
+        let (b, a) = c.rows.split_at(LIMBS * n);
         let sums = sum_b.par_chunks_exact_mut(n).zip(sum_a.par_chunks_exact_mut(n));
         let ciphers = b.par_chunks_exact(n).zip(a.par_chunks_exact(n));
         let work = sums.zip(ciphers).zip(m.rows.par_chunks_exact(n / m.run)).zip(&self.params.basis().limbs);
@@ -147,8 +156,7 @@ impl Evaluator {
     pub fn add(&self, sum: &mut Sum, other: &Sum) {
         let n = self.params.slots();
         let limbs = self.params.basis().limbs.iter();
-        let rows =
-            sum.rows.words.chunks_exact_mut(n).zip(other.rows.words.chunks_exact(n)).zip(limbs.clone().chain(limbs));
+        let rows = sum.rows.chunks_exact_mut(n).zip(other.rows.chunks_exact(n)).zip(limbs.clone().chain(limbs));
         for ((row, other), limb) in rows {
             limb.add(row, other);
         }
@@ -166,8 +174,8 @@ impl Evaluator {
     /// Adds the encryption of zero modulo `q` and switches to `q'`: coefficients of `d0` and `d1`.
     pub(super) fn switch(&self, mut sum: Sum, blind: &Blind) -> (Zeroizing<Vec<u64>>, Vec<u64>) {
         let (basis, n) = (self.params.basis(), self.params.slots());
-        let (c0, c1) = sum.rows.words.split_at_mut(LIMBS * n);
-        let (key0, key1) = self.key.rows.words.split_at(LIMBS * n);
+        let (c0, c1) = sum.rows.split_at_mut(LIMBS * n);
+        let (key0, key1) = self.key.rows.split_at(LIMBS * n);
         let sums = c0.par_chunks_exact_mut(n).zip(c1.par_chunks_exact_mut(n));
         let keys = key0.par_chunks_exact(n).zip(key1.par_chunks_exact(n));
         sums.zip(keys).zip(&basis.limbs).for_each(|(((c0, c1), (key0, key1)), limb)| {
@@ -190,7 +198,7 @@ impl Evaluator {
         let (basis, n) = (self.params.basis(), self.params.slots());
         d0.par_chunks_exact_mut(n).zip(&basis.limbs[..KEPT]).for_each(|(row, limb)| {
             let mut sent = vec![0; n];
-            wire::expand(limb, Domain::Response, seed, &mut sent);
+            wire::expand(limb, SeedDomain::Response, seed, &mut sent);
             limb.sub_from(row, &sent);
         });
         let mut share = basis.slots_of_floor(&mut d0, true);

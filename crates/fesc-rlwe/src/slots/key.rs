@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::basis::{KEPT, LIMBS, Limb, VALUE_BITS};
 use super::params::SlotParams;
-use super::wire::{self, Domain};
+use super::wire::{self, SeedDomain};
 use crate::{Result, RlweError};
 
 /// The ring of the shares that come out: the low 48 bits.
@@ -45,7 +45,7 @@ impl KeyHolder {
             transform_small(limb, &small, row);
         }
         let holder = Self { params, secret };
-        let public = holder.seal(Domain::PublicKey, &[], prg);
+        let public = holder.seal(SeedDomain::PublicKey, &[], prg);
         (holder, public)
     }
 
@@ -65,11 +65,11 @@ impl KeyHolder {
             return Err(RlweError::Length { what: "values for the slots", expected, got: values.len() });
         }
         check_values("values to encrypt", values)?;
-        Ok(self.seal(Domain::Upload, values, prg))
+        Ok(self.seal(SeedDomain::Upload, values, prg))
     }
 
     /// `b = e - a s + P m` under a fresh seed of `a`.
-    fn seal(&self, domain: Domain, values: &[i64], prg: &mut Prg) -> Vec<u8> {
+    fn seal(&self, domain: SeedDomain, values: &[i64], prg: &mut Prg) -> Vec<u8> {
         let (basis, n) = (self.params.basis(), self.params.slots());
         let seed = wire::fresh_seed(prg);
         let mut noise = Zeroizing::new(vec![0; n]);
@@ -108,14 +108,14 @@ impl KeyHolder {
     pub(super) fn phase(&self, response: &[u8]) -> Result<Zeroizing<Vec<u64>>> {
         let (basis, n) = (self.params.basis(), self.params.slots());
         let mut rows = Zeroizing::new(vec![0; KEPT * n]);
-        let seed = wire::read(basis, Domain::Response, response, &mut rows)?;
+        let seed = wire::read(basis, SeedDomain::Response, response, &mut rows)?;
         let work = rows.par_chunks_exact_mut(n).zip(self.secret.par_chunks_exact(n)).zip(&basis.limbs);
         work.for_each(|((row, secret), limb)| {
             limb.forward(row);
             limb.ntt().mul_assign(row, secret);
             limb.inverse(row);
             let mut first = vec![0; n];
-            wire::expand(limb, Domain::Response, &seed, &mut first);
+            wire::expand(limb, SeedDomain::Response, &seed, &mut first);
             limb.add(row, &first);
         });
         Ok(rows)

@@ -13,7 +13,7 @@
 //! ```text
 //! upload       (b, a):   a uniform from a seed,   b = -a s + e + P m
 //! sum          c = sum_j M_j (b_j, a_j)                                   modulo q
-//! blinded      d = c + r (pk0, pk1) + (0, e1)                             fresh ternary r, Gaussian e1, modulo q
+//! blinded      d = c + r (pk0, pk1) + (0, e1)                             modulo q; r ternary, e1 Gaussian
 //! switched     d0, d1 := round(d / D)                                     modulo q'
 //! response     (d0', d1):  d0' uniform from a fresh seed;  R = d0' - d0 is the mask
 //! key holder   floor((d0' + d1 s) / P') mod t         evaluator   -floor(R / P') mod t
@@ -32,11 +32,11 @@
 //! # Noise and failures
 //! Let `K` products be summed, with multipliers constant on runs of `w`. The converted polynomial of a
 //! multiplier has coefficients of deviation `t/2` (a sum of three uniform ones of `t / sqrt 12`), one in `w`
-//! non-zero. With `sigma = 3.2`:
+//! non-zero. With `sigma = 3.2`, and `P = 2^205`:
 //!
 //! ```text
-//! modulo q     sqrt( K N/w (t/2)^2 sigma^2  +  sigma^2 (4N/3 + 1) )       2^(144 + 13.2) at K = 2048, w = 1;  P = 2^205
-//! modulo q'    sqrt( (noise / D)^2  +  (1 + 2N/3) / 12 )                  2^10.2 there;  2^5.6 at K = 128, w = 64
+//! modulo q     sqrt( K N/w (t/2)^2 sigma^2  +  sigma^2 (4N/3 + 1) )   2^(144 + 13.2) at K = 2048, w = 1
+//! modulo q'    sqrt( (noise / D)^2  +  (1 + 2N/3) / 12 )              2^10.2 there; 2^5.6 at K = 128, w = 64
 //! ```
 //!
 //! The response is blinded *before* the switch, so that its noise is divided by `D` too. For one product, or
@@ -88,7 +88,6 @@ mod combine;
 mod evaluator;
 mod key;
 mod params;
-mod pool;
 mod weights;
 mod wire;
 

@@ -9,9 +9,9 @@
 //! refused.
 
 use fesc_ring::Prg;
+use fesc_ring::derive::Derive;
 use fesc_ring::sample::uniform_mod;
 use rayon::prelude::*;
-use sha2::{Digest, Sha256};
 
 use super::basis::{Basis, Limb};
 use super::params::SEED;
@@ -20,26 +20,26 @@ use crate::{Result, RlweError};
 
 /// What a seed is for. One seed never serves two.
 #[derive(Clone, Copy)]
-pub(super) enum Domain {
+pub(super) enum SeedDomain {
     PublicKey,
     Upload,
     Response,
 }
 
-impl Domain {
+impl SeedDomain {
     fn name(self) -> &'static [u8; 16] {
         match self {
-            Domain::PublicKey => b"slots public key",
-            Domain::Upload => b"slots upload a  ",
-            Domain::Response => b"slots answer d0 ",
+            SeedDomain::PublicKey => b"slots public key",
+            SeedDomain::Upload => b"slots upload a  ",
+            SeedDomain::Response => b"slots answer d0 ",
         }
     }
 
     fn what(self) -> &'static str {
         match self {
-            Domain::PublicKey => "a public key of the slots engine",
-            Domain::Upload => "an encrypted operand",
-            Domain::Response => "a response of the slots engine",
+            SeedDomain::PublicKey => "a public key of the slots engine",
+            SeedDomain::Upload => "an encrypted operand",
+            SeedDomain::Response => "a response of the slots engine",
         }
     }
 }
@@ -51,16 +51,10 @@ pub(super) fn fresh_seed(prg: &mut Prg) -> Seed {
 }
 
 /// The uniform row of a seed modulo one prime: a stream keyed by a hash of purpose, seed, degree and prime.
-pub(super) fn expand(limb: &Limb, domain: Domain, seed: &Seed, out: &mut [u64]) {
-    let mut hash = Sha256::new();
-    hash.update(b"fesc slots v1");
-    hash.update(domain.name());
-    hash.update(seed);
-    hash.update((out.len() as u64).to_le_bytes());
-    hash.update(limb.modulus.value().to_le_bytes());
-    let mut key = [0; 16];
-    key.copy_from_slice(&hash.finalize()[..16]);
-    uniform_mod(&mut Prg::from_seed(key), limb.modulus, out);
+pub(super) fn expand(limb: &Limb, domain: SeedDomain, seed: &Seed, out: &mut [u64]) {
+    let derive = Derive::new(b"fesc slots v1").bytes(domain.name()).bytes(seed);
+    let mut stream = derive.numbers([out.len() as u64, limb.modulus.value()]).stream();
+    uniform_mod(&mut stream, limb.modulus, out);
 }
 
 /// A seed and rows modulo the first primes, as bytes.
@@ -76,7 +70,7 @@ pub(super) fn write(basis: &Basis, seed: &Seed, rows: &[u64]) -> Vec<u8> {
 }
 
 /// The seed and the rows modulo the first primes of a received message; `rows` has a row for each.
-pub(super) fn read(basis: &Basis, domain: Domain, bytes: &[u8], rows: &mut [u64]) -> Result<Seed> {
+pub(super) fn read(basis: &Basis, domain: SeedDomain, bytes: &[u8], rows: &mut [u64]) -> Result<Seed> {
     let (n, what) = (basis.degree(), domain.what());
     let bits = basis.bits(rows.len() / n) as usize;
     length(what, SEED + bits * n / 8, bytes.len())?;
@@ -89,11 +83,8 @@ pub(super) fn read(basis: &Basis, domain: Domain, bytes: &[u8], rows: &mut [u64]
         rest = after;
     }
     parts.into_par_iter().try_for_each(|(part, row, limb)| {
-        limb.wire.unpack_into(part, row)?;
         let modulus = limb.modulus.value();
-        // The whole row is read before the verdict.
-        let largest = row.iter().fold(0, |most, &x| most.max(x));
-        if largest < modulus { Ok(()) } else { Err(RlweError::Residue { what, modulus }) }
+        if limb.wire.unpack_residues(part, modulus, row)? { Ok(()) } else { Err(RlweError::Residue { what, modulus }) }
     })?;
     Ok(*seed)
 }

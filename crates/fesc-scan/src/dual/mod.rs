@@ -6,21 +6,24 @@
 //!
 //! | step | computes | scale |
 //! |---|---|---|
-//! | exp | right, left factors of every level of the halving tree, col, row; decays between chunk ends | s.exp |
+//! | exp | right, left factors of every level of the halving tree, col, row; decays | s.exp |
 //! | open | B, C, X, right, row, decay, and the exps that are multiplied by Delta | |
-//! | products | S = C B^T; left = exp Delta; col = exp Delta | 2 s.bc -> s.score; s.exp + 22 -> 22; -> s.column |
+//! | products | S = C B^T | 2 s.bc -> s.score |
+//! | | left = exp Delta; col = exp Delta | s.exp + 22 -> 22; -> s.column |
 //! | open | S, left, col | |
-//! | products | Lt = right left (diagonal Delta); V = col o X | s.exp + 22 -> 22; s.column + s.x -> s.weighted |
+//! | products | Lt = right left (diagonal Delta) | s.exp + 22 -> 22 |
+//! | | V = col o X | s.column + s.x -> s.weighted |
 //! | open | Lt, V | |
-//! | products | M = S o Lt, the server adds D; states B^T V | s.score + 22 -> s.mixed; s.bc + s.weighted -> s.state |
+//! | products | M = S o Lt, the server adds D | s.score + 22 -> s.mixed |
+//! | | states B^T V | s.bc + s.weighted -> s.state |
 //! | open | M, states | |
 //! | products | Y = M X; H = decay states | s.mixed + s.x; s.exp + s.state -> s.state |
 //! | open, product | C H | s.bc + s.state -> s.mixed + s.x - s.exp |
 //! | open, product | Y + row o (C H) | s.mixed + s.x -> s.scanned |
 //!
-//! A carry enters as a state before the first chunk whose own sum is 0; the state after the last chunk is one
-//! more sum. The last chunk is padded with zeros; fewer tokens than a chunk are one chunk of that many. One
-//! chunk alone has no states.
+//! Decays are those between the ends of chunks. A carry enters as a state before the first chunk whose own
+//! sum is 0; the state after the last chunk is one more sum. The last chunk is padded with zeros; fewer
+//! tokens than a chunk are one chunk of that many. One chunk alone has no states.
 //!
 //! Every integer is one that the twin may give: an exact product, then the floor or the ceiling of a
 //! quotient. (S, M X, chunk states, H and C H ask for rounded correlations: from `fesc_rlwe`'s coefficients
@@ -40,7 +43,7 @@ mod wiring;
 
 use fesc_model::Shape;
 use fesc_model::outline::{Exponential, LayerForms, Scales, scale};
-use fesc_mpc::protocol::Opened;
+use fesc_mpc::protocol::{Opened, Rescale};
 use fesc_mpc::{Cost, Ledger, Request};
 use fesc_ring::Ring;
 
@@ -142,7 +145,7 @@ impl Dual {
             Action::Start => ledger.need(Request::Bundle(bundle.clone())),
             Action::Open(masks) if masks.is_empty() => {}
             Action::Open(masks) => Opened::declare_open(bundle, masks, ledger),
-            &Action::Round { from, to, count } => steps::declare_rescale(self.ring, from, to, count, ledger)?,
+            &Action::Round { from, to, count } => Rescale::new(self.ring, from, to, count).declare(ledger)?,
         }
         Ok(())
     }

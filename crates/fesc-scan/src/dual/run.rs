@@ -8,7 +8,7 @@ use super::Dual;
 use super::layout::{add_to_diagonal, by_head, fill_level, lower_of, on_diagonal, pad, sums, triangle};
 use super::steps::{exponential, rescale};
 use super::tree::Target;
-use super::wiring::Entered;
+use super::wiring::EnteredChunk;
 use crate::Result;
 use crate::contract::{Carry, Packet, Scan};
 use crate::error::{check, check_presence};
@@ -288,7 +288,7 @@ impl Dual {
         &self,
         party: &mut Party,
         opened: &mut Opened,
-        wires: &Entered,
+        wires: &EnteredChunk,
         state: &Shared,
     ) -> Result<Shared> {
         let (s, d, seg) = (&self.scales, &self.dims, &self.segment);

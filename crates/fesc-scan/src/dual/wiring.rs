@@ -1,9 +1,9 @@
 //! The bundle of one segment: which tensors are opened, and which products they serve.
 //!
-//! Every tensor is opened once under a mask of its own. Axes of size 1 are left out, so that the bundle stays
-//! within the limits of `fesc-mpc` at every shape. The five sums (S, Y, states, H, C H) are asked for as
-//! rounded products where they are truncated by [`VANISH`] bits or more next. k: chunks, g: groups, r: heads
-//! of a group, i, j: tokens of a chunk, n: states, p: channels of a head.
+//! Every tensor is opened once under a mask of its own. Axes of size 1 are left out, so that the bundle
+//! stays within the limits of `fesc-mpc` at every shape. The five sums (S, Y, states, H, C H) are asked for
+//! as rounded products where they are truncated by [`MIN_SHIFT_FOR_ROUNDED`] bits or more next. k: chunks,
+//! g: groups, r: heads of a group, i, j: tokens of a chunk, n: states, p: channels of a head.
 //!
 //! | product | operands | result |
 //! |---|---|---|
@@ -47,14 +47,16 @@ impl Dims {
     }
 }
 
-/// Truncated by so many bits, a product need not be exact. A rounded triple is off by the errors of two cross
-/// terms (`fesc_rlwe::coefficients`): together they have a deviation of at most 13 units of the last place
-/// (sums of 512, 64 to an answer; 6.5 at the base size). Seven deviations are 91 units, 0.36 of an ulp of
-/// what is truncated, and 46 units, 0.18, at the base size. So a result is less than 1.36 ulps from the exact
-/// quotient, where an exact product would leave 1 (but for one result in 10^11). A limit of 10 is not free:
-/// it would ask for exact triples of the sums that a layer's scales truncate by 8 or 9 bits, at up to six
-/// times the bytes.
-pub(super) const VANISH: u32 = 8;
+/// A product that is truncated by at least so many bits may come from a rounded triple: truncating by 8 bits
+/// or more hides that triple's error (7 sigma = 0.36 ulp).
+///
+/// A rounded triple is off by the errors of two cross terms (`fesc_rlwe::coefficients`): together they have a
+/// deviation of at most 13 units of the last place (sums of 512, 64 to an answer; 6.5 at the base size).
+/// Seven deviations are 91 units, 0.36 of an ulp of what is truncated, and 46 units, 0.18, at the base size.
+/// So a result is less than 1.36 ulps from the exact quotient, where an exact product would leave 1 (but for
+/// one result in 10^11). A limit of 10 is not free: it would ask for exact triples of the sums that a layer's
+/// scales truncate by 8 or 9 bits, at up to six times the bytes.
+pub(super) const MIN_SHIFT_FOR_ROUNDED: u32 = 8;
 
 /// By how many bits each sum is truncated next.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +84,7 @@ impl Shifts {
 
 /// A product of two masks.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pair {
+pub(super) struct MaskedProduct {
     pub(super) left: usize,
     pub(super) right: usize,
     pub(super) product: usize,
@@ -90,7 +92,7 @@ pub(super) struct Pair {
 
 /// Masks and products if a chunk is kept.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct KeptChunk {
     pub(super) column: usize,
     pub(super) weighted: usize,
     /// V.
@@ -101,7 +103,7 @@ pub(super) struct Kept {
 
 /// Masks and products if a chunk is entered.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entered {
+pub(super) struct EnteredChunk {
     pub(super) state: usize,
     pub(super) row: usize,
     pub(super) carried: usize,
@@ -126,8 +128,8 @@ pub(super) struct Wires {
     pub(super) mix: usize,
     /// Y.
     pub(super) output: usize,
-    pub(super) kept: Option<Kept>,
-    pub(super) entered: Option<Entered>,
+    pub(super) kept: Option<KeptChunk>,
+    pub(super) entered: Option<EnteredChunk>,
 }
 
 /// The bundle and the numbers of its masks and products.
@@ -136,11 +138,11 @@ pub(super) struct Wiring {
     pub(super) bundle: Bundle,
     pub(super) chunks: Wires,
     /// exp, Delta.
-    pub(super) factors: Option<Pair>,
+    pub(super) factors: Option<MaskedProduct>,
     /// right, left; by level.
-    pub(super) levels: Vec<Pair>,
+    pub(super) levels: Vec<MaskedProduct>,
     /// decay, states; if there are at least two states.
-    pub(super) chain: Option<Pair>,
+    pub(super) chain: Option<MaskedProduct>,
 }
 
 struct Builder {
@@ -180,7 +182,7 @@ impl Builder {
     /// last place if that is enough.
     fn sum(&mut self, left: usize, right: usize, out: &[&[u8]], shift: u32) -> usize {
         let product = Product::new(left, right, Tensor::new(&out.concat()));
-        self.result(if shift < VANISH { product } else { product.rounded() })
+        self.result(if shift < MIN_SHIFT_FOR_ROUNDED { product } else { product.rounded() })
     }
 
     fn result(&mut self, product: Product) -> usize {
@@ -229,15 +231,15 @@ impl Wiring {
             let Axes { g, r, n, p, .. } = &axes;
             let (o, s) = (b.fixed(segment.states()), b.fixed(segment.states()));
             let (left, right) = (b.lower(&[g, r, &o, &s]), b.mask(&[&s, n, g, r, p]));
-            Pair { left, right, product: b.sum(left, right, &[&o, n, g, r, p], shifts.chain) }
+            MaskedProduct { left, right, product: b.sum(left, right, &[&o, n, g, r, p], shifts.chain) }
         });
         Self { bundle: b.bundle, chunks, factors, levels, chain }
     }
 }
 
-fn pair(b: &mut Builder, left: &[&[u8]], right: &[&[u8]], out: &[&[u8]]) -> Pair {
+fn pair(b: &mut Builder, left: &[&[u8]], right: &[&[u8]], out: &[&[u8]]) -> MaskedProduct {
     let (left, right) = (b.mask(left), b.mask(right));
-    Pair { left, right, product: b.product(left, right, out) }
+    MaskedProduct { left, right, product: b.product(left, right, out) }
 }
 
 fn wires(builder: &mut Builder, axes: &Axes, segment: &Segment, shifts: &Shifts) -> Wires {
@@ -255,13 +257,13 @@ fn wires(builder: &mut Builder, axes: &Axes, segment: &Segment, shifts: &Shifts)
     let kept = (segment.kept_chunks() > 0).then(|| {
         let (column, weighted) = (builder.mask(&[k, j, g, r]), builder.mask(&[k, j, g, r, p]));
         let push = builder.product(column, x, &[k, j, g, r, p]);
-        Kept { column, weighted, push, states: builder.sum(b, weighted, &[k, n, g, r, p], shifts.states) }
+        KeptChunk { column, weighted, push, states: builder.sum(b, weighted, &[k, n, g, r, p], shifts.states) }
     });
     let entered = (segment.entered_chunks() > 0).then(|| {
         let (state, row) = (builder.mask(&[k, n, g, r, p]), builder.mask(&[k, i, g, r]));
         let carried = builder.mask(&[k, i, g, r, p]);
         let contract = builder.sum(c, state, &[k, i, g, r, p], shifts.contract);
-        Entered { state, row, carried, contract, decay: builder.product(row, carried, &[k, i, g, r, p]) }
+        EnteredChunk { state, row, carried, contract, decay: builder.product(row, carried, &[k, i, g, r, p]) }
     });
     Wires { b, c, x, score, lower, mixed, scores, mix, output, kept, entered }
 }

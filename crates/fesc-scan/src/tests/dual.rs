@@ -4,12 +4,12 @@
 //! by less than 1.5 ulps of y (2^-16), and no value is further off than 8; it is the twin's bit for bit where
 //! no rounding has anything to round.
 
+use fesc_model::float::{Factors, recurrence};
 use fesc_model::outline::scale::SEGMENT;
 use fesc_model::twin::{ExpForm, Rounding};
 
-use super::support::{Decay, Document, Layer, Source, distance, document, layer, private, with_exp};
+use super::support::{Decay, Document, Layer, MadeBy, distance, document, layer, private, with_exp};
 use crate::Dual;
-use crate::reference::{Plain, recurrence};
 
 /// The kernels of a document: one per segment.
 fn kernels(layer: &Layer, tokens: usize) -> Vec<(Dual, usize)> {
@@ -30,7 +30,7 @@ fn twin(layer: &Layer, document: &Document) -> Vec<i64> {
 fn against_twin(layer: &Layer, tokens: usize, decay: Decay) -> (f64, f64) {
     let document = document(layer, tokens, decay, false, tokens as u8);
     let kernels = kernels(layer, tokens);
-    let outcome = private(layer, &document, &kernels, Source::Dealer);
+    let outcome = private(layer, &document, &kernels, MadeBy::Dealer);
     outcome.assert_declared(&kernels);
     let want = twin(layer, &document);
     assert_eq!(outcome.y.len(), want.len());
@@ -93,7 +93,7 @@ fn exact_where_nothing_is_rounded() {
     let layer = layer(2, 4, 3, 2);
     for tokens in [1, 5, 128, 300, SEGMENT + 200] {
         let document = document(&layer, tokens, Decay::None, true, 9);
-        let outcome = private(&layer, &document, &kernels(&layer, tokens), Source::Dealer);
+        let outcome = private(&layer, &document, &kernels(&layer, tokens), MadeBy::Dealer);
         let want = twin(&layer, &document);
         assert!(outcome.y == want, "{tokens} tokens");
         assert!(want.iter().any(|&v| v != 0));
@@ -106,10 +106,10 @@ fn exact_where_nothing_is_rounded() {
 /// with a carry; without decay all factors are exactly 1. `reach` is what the absolute values add up to
 /// without decay. Roundings: scores and M once per token of a chunk, Lt and left factors through the scores,
 /// col and V once per token through B and C, states and H once per chunk, C H and y once.
-fn tolerance(layer: &Layer, plain: &Plain, q: usize, decay: Decay) -> Vec<f64> {
+fn tolerance(layer: &Layer, plain: &Factors, q: usize, decay: Decay) -> Vec<f64> {
     let (s, n) = (&layer.forms.scales, layer.shape.state as f64);
     let absolute = |v: &[f64]| v.iter().map(|v| v.abs()).collect::<Vec<_>>();
-    let still = Plain {
+    let still = Factors {
         x: absolute(&plain.x),
         b: absolute(&plain.b),
         c: absolute(&plain.c),
@@ -129,7 +129,7 @@ fn tolerance(layer: &Layer, plain: &Plain, q: usize, decay: Decay) -> Vec<f64> {
 
 /// Small chunks, so that a few tokens are many chunks: y and the state after them against the recurrence,
 /// with a carry between the kernels.
-fn check_against_recurrence(layer: &Layer, cuts: &[usize], q: usize, decay: Decay, source: Source) {
+fn check_against_recurrence(layer: &Layer, cuts: &[usize], q: usize, decay: Decay, source: MadeBy) {
     let tokens = cuts.iter().sum();
     let document = document(layer, tokens, decay, false, 77);
     let kernel = |(i, &here): (usize, &usize)| {
@@ -137,7 +137,7 @@ fn check_against_recurrence(layer: &Layer, cuts: &[usize], q: usize, decay: Deca
     };
     let kernels: Vec<(Dual, usize)> = cuts.iter().enumerate().map(kernel).collect();
     let outcome = private(layer, &document, &kernels, source);
-    if source == Source::Dealer {
+    if source == MadeBy::Dealer {
         outcome.assert_declared(&kernels);
     }
     let s = &layer.forms.scales;
@@ -162,8 +162,8 @@ fn private_scan_is_the_recurrence() {
     let layer = layer(2, 4, 3, 5);
     for decay in [Decay::Mixed, Decay::Violent, Decay::None] {
         for q in [1, 4, 7, 8, 32] {
-            check_against_recurrence(&layer, &[64], q, decay, Source::Dealer);
-            check_against_recurrence(&layer, &[33, 8, 1, 22], q, decay, Source::Dealer);
+            check_against_recurrence(&layer, &[64], q, decay, MadeBy::Dealer);
+            check_against_recurrence(&layer, &[33, 8, 1, 22], q, decay, MadeBy::Dealer);
         }
     }
 }
@@ -171,5 +171,5 @@ fn private_scan_is_the_recurrence() {
 /// The same with correlations that the two parties make themselves.
 #[test]
 fn two_parties_need_no_dealer() {
-    check_against_recurrence(&layer(2, 2, 2, 3), &[18, 5], 8, Decay::Mixed, Source::TwoParty);
+    check_against_recurrence(&layer(2, 2, 2, 3), &[18, 5], 8, Decay::Mixed, MadeBy::TwoParty);
 }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use fesc_model::float::Factors;
 use fesc_model::outline::{LayerForms, scale};
 use fesc_model::twin::{Calibration, ExpForm, Plan, Twin};
 use fesc_model::{Config, Model, Shape, Weights};
@@ -12,7 +13,6 @@ use fesc_net::Channel;
 use fesc_ot::CotKind;
 use fesc_ring::Prg;
 
-use crate::reference::Plain;
 use crate::{Carry, Dual, Packet, Result, Scan};
 
 /// One layer with its forms.
@@ -101,10 +101,10 @@ impl Document {
     }
 
     /// The packet in floating point.
-    pub(super) fn plain(&self, layer: &Layer) -> Plain {
+    pub(super) fn plain(&self, layer: &Layer) -> Factors {
         let s = &layer.forms.scales;
         let real = |v: &[i64], bits: u32| v.iter().map(|&v| v as f64 / f64::from(bits).exp2()).collect();
-        Plain {
+        Factors {
             x: real(&self.x, s.x),
             b: real(&self.b, s.bc),
             c: real(&self.c, s.bc),
@@ -154,14 +154,14 @@ pub(super) struct Outcome {
 
 /// Who makes the correlations.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Source {
+pub(super) enum MadeBy {
     Dealer,
     /// The parties themselves; their messages are counted with the online ones.
     TwoParty,
 }
 
 /// Runs kernels one after the other over a document, each on its tokens.
-pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usize)], source: Source) -> Outcome {
+pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usize)], source: MadeBy) -> Outcome {
     let mut prg = Prg::from_seed([5; 16]);
     let mut from = 0;
     let mut packets: Vec<[Packet; 2]> = Vec::new();
@@ -175,8 +175,8 @@ pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usiz
     let run = |role: Role, mut channel: Channel, dealer: Channel, own: Prg| {
         let taken = Arc::clone(&taken[role.index()]);
         let source: Box<dyn Correlations + Send> = match source {
-            Source::Dealer => Box::new(Noted { dealer: Dealer::new(role, dealer), taken }),
-            Source::TwoParty => Box::new(TwoParty::setup(role, &mut channel, CotKind::Silent, own).unwrap()),
+            MadeBy::Dealer => Box::new(Noted { dealer: Dealer::new(role, dealer), taken }),
+            MadeBy::TwoParty => Box::new(TwoParty::setup(role, &mut channel, CotKind::Silent, own).unwrap()),
         };
         let mut party = Party::new(role, channel, source);
         let skip = (role == Role::P1).then_some(secrets.skip);

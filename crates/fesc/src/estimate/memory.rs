@@ -3,7 +3,8 @@
 //! ```text
 //! run    = program + 3 residual streams + 2 (largest correlations of a stage on a segment)
 //! client = run + hints of a layer
-//! server = max(run + weights and RLWE secrets of a layer, program + all weights as floats while the public part is made)
+//! server = max(run + weights and RLWE secrets of a layer,
+//!              program + all weights as floats while the public part is made)
 //! ```
 //!
 //! Weights, hints and the table are in files, so that a run's memory does not grow with layers, and with the

@@ -2,13 +2,14 @@
 //!
 //! | what | from |
 //! |---|---|
-//! | bytes, rounds | sums of declarations ([`declared`]): exact for a model, and for a named shape as `bench infer` runs it |
-//! | times | one layer on one segment, measured on this machine, times what the run has more of it ([`times`]); then the network's part |
+//! | bytes, rounds | sums of declarations ([`declared`]): exact for a model, and for a named shape |
+//! | times | one layer on one segment, measured here, scaled to the run ([`times`]); the network's part |
 //! | memory | what each side holds at its peak ([`memory`]): a model |
 //!
-//! A session computes a document in its length bucket, so that is what is estimated. Not in it: TLS (0.2
-//! percent of the bytes), the handshake's few kilobytes, and that a session makes correlations beside the
-//! protocol: its time lies between the larger of `online_s` and `offline_s` and their sum.
+//! A named shape is declared as `bench infer` runs it. A session computes a document in its length bucket,
+//! so that is what is estimated. Not in it: TLS (0.2 percent of the bytes), the handshake's few kilobytes,
+//! and that a session makes correlations beside the protocol: its time lies between the larger of `online_s`
+//! and `offline_s` and their sum.
 
 mod declared;
 mod memory;

@@ -80,7 +80,7 @@ impl Activate {
         self.conv.declare(ledger)?;
         SharedThresholds::new(&self.silu).declare(self.elements.iter().sum(), ledger)?;
         self.leave.declare(ledger)?;
-        self.leave_bc.declare(ledger)
+        Ok(self.leave_bc.declare(ledger)?)
     }
 
     /// z, x, B, C as the projection gives them, token by token.

@@ -59,7 +59,7 @@ impl stage::Norm for Norm {
         self.variance.declare(ledger)?;
         self.root.declare(self.rows, ledger)?;
         Opened::declare_open(&self.bundle, &[1], ledger);
-        self.leave.declare(ledger)
+        Ok(self.leave.declare(ledger)?)
     }
 
     fn run(&self, party: &mut Party, x: Shared) -> Result<Shared> {
@@ -73,6 +73,6 @@ impl stage::Norm for Norm {
         opened.open(party, &[(1, &r)])?;
         let scaled = opened.product(1)?;
         drop(opened);
-        self.leave.run(party, scaled)
+        Ok(self.leave.run(party, scaled)?)
     }
 }

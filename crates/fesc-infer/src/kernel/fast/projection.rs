@@ -41,7 +41,7 @@ impl RlweProjection {
 impl Projection for RlweProjection {
     fn declare(&self, ledger: &mut Ledger) -> Result<()> {
         self.linear.declare(ledger);
-        self.leave.map_or(Ok(()), |leave| leave.declare(ledger))
+        Ok(self.leave.map_or(Ok(()), |leave| leave.declare(ledger))?)
     }
 
     fn past(&self) -> usize {
@@ -77,7 +77,7 @@ impl Projection for RlweProjection {
             }
         };
         match self.leave {
-            Some(leave) => parts.into_iter().map(|part| leave.run(party, part)).collect(),
+            Some(leave) => parts.into_iter().map(|part| Ok(leave.run(party, part)?)).collect(),
             None => Ok(parts),
         }
     }

@@ -3,10 +3,10 @@
 //! | limit | what happens beyond it |
 //! |---|---|
 //! | sessions at once | the client is told that the server is busy |
-//! | connections at once, time to say what they want | the connection that has been silent longest is closed |
+//! | connections at once, time to say what they want | the one that has been silent longest is closed |
 //! | tokens of a run | the client is told before it sends anything |
 //! | time of a session | the session's connections are cut |
-//! | time in which a client must speak of terms: what it wants, its step, the hash of the handshake | the session is cut |
+//! | time to speak of terms: what it wants, its step, the hash of the handshake | the session is cut |
 //! | idle time in a run | the channel's own limits ([`fesc_net::Config`]) |
 //! | prepared correlations, in stores and in bytes | the client is told |
 //! | age of prepared correlations | they are deleted, at the start and when a client asks |

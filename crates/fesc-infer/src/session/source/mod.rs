@@ -3,8 +3,8 @@
 //! | provider | made by | where | when |
 //! |---|---|---|---|
 //! | inline | the two parties | on the session's own channel | at the moment of use |
-//! | ahead | the two parties | on a second channel, by a thread on each side | while the protocol runs ([`mod@ahead`]) |
-//! | dealer | a third process | on a channel to it, by a thread on each side | while the protocol runs |
+//! | ahead | the two parties | on a second channel, a thread on each side | meanwhile ([`mod@ahead`]) |
+//! | dealer | a third process | on a channel to it, a thread on each side | meanwhile |
 //! | prepared | the two parties | on disk | before ([`shelf`]) |
 
 pub mod ahead;

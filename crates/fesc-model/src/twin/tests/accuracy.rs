@@ -6,7 +6,7 @@
 //! ```text
 //! e = 2 * 0.00103              exp: two factors on each path
 //!   + 2 * 2.5e-4               two inverse roots
-//!   + 2^-13 sqrt(d)            weights of rms 1/sqrt(3 d), rounded to 12 bits, twice (the projection and its taps)
+//!   + 2^-13 sqrt(d)            weights of rms 1/sqrt(3 d), rounded to 12 bits, twice: projection and taps
 //!   + 2^-16 / rms(stream)      an ulp of the stream that enters
 //! ```
 //!

@@ -21,14 +21,15 @@ mod bits;
 mod ole;
 mod select;
 
-use fesc_net::{Channel, Tag};
+use fesc_net::Channel;
 use fesc_ot::{CotKind, OtReceiver, OtSender};
 use fesc_ring::{Prg, Ring};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::{Correlations, CrossTerms};
-use crate::correlation::{Bundle, Field, Form, Material, Request};
+use crate::correlation::{Bundle, Field, Material, ProductShape, Request};
 use crate::error::{MpcError, check_len};
+use crate::messages::tag::{CHOICES, CORRECTION};
 use crate::{Role, bilinear};
 
 /// OTs per chunk: 1-of-8 pads of a chunk are 2 MB, about the size of a second-level cache.
@@ -38,9 +39,6 @@ const CHUNK: usize = 1 << 14;
 /// pads of its chunks (13 MB for selections, 130 MB at most for Gilboa's products on 64 bits) and up to 7 MB
 /// of messages, which the channel's queue must be able to take.
 const WINDOW: usize = 16;
-
-const CORRECTION: Tag = Tag(0x0410);
-const CHOICES: Tag = Tag(0x0411);
 
 /// This party's end of the generator.
 pub struct TwoParty {
@@ -184,7 +182,7 @@ impl TwoParty {
                 None => ole::cross_terms(self, channel, bundle, product, left, right)?,
             };
             check_len("cross terms of a product", bundle.product_len(p), share.len())?;
-            bilinear::accumulate(bundle.ring, &Form::new(bundle, product)?, &[(left, right)], &mut share)?;
+            bilinear::accumulate(bundle.ring, &ProductShape::new(bundle, product)?, &[(left, right)], &mut share)?;
             half.fields.push(ring_field(share));
         }
         Ok(half)

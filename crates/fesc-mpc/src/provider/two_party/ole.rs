@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::{CHOICES, CORRECTION, TwoParty, WINDOW, chunks, correct, corrected, frame};
 use crate::Role;
-use crate::correlation::{Bundle, Form, Product};
+use crate::correlation::{Bundle, Product, ProductShape};
 use crate::error::MpcError;
 
 /// OTs times vector elements per chunk.
@@ -31,16 +31,16 @@ struct Numbers {
 }
 
 /// The cheaper of the two ways, in bytes of corrections.
-fn numbers(bundle: &Bundle, product: &Product, form: &Form) -> Numbers {
-    let left = Numbers { right: false, count: bundle.mask_len(product.left), width: form.right() };
-    let right = Numbers { right: true, count: bundle.mask_len(product.right), width: form.left() };
+fn numbers(bundle: &Bundle, product: &Product, shape: &ProductShape) -> Numbers {
+    let left = Numbers { right: false, count: bundle.mask_len(product.left), width: shape.right() };
+    let right = Numbers { right: true, count: bundle.mask_len(product.right), width: shape.left() };
     let bytes = |n: &Numbers| {
         let mut bytes = [0; 2];
         add_corrections_of(bundle.ring, n.count, n.width, Role::P0, &mut bytes);
         bytes[0] + bytes[1]
     };
     let empty = Numbers { right: false, count: 0, width: 0 };
-    match form.out_len() * form.sum() {
+    match shape.out_len() * shape.sum() {
         0 => empty,
         _ if bytes(&right) < bytes(&left) => right,
         _ => left,
@@ -56,8 +56,8 @@ fn directions(product: &Product) -> &'static [(Role, bool)] {
 /// COTs for all products of a bundle with each party as sender. The bundle has been validated.
 pub(super) fn add_transfers(bundle: &Bundle, ots: &mut [usize; 2]) {
     for product in &bundle.products {
-        let Ok(form) = Form::new(bundle, product) else { continue };
-        let n = numbers(bundle, product, &form);
+        let Ok(shape) = ProductShape::new(bundle, product) else { continue };
+        let n = numbers(bundle, product, &shape);
         directions(product).iter().for_each(|&(role, _)| add_transfers_of(bundle.ring, n.count, role, ots));
     }
 }
@@ -65,8 +65,8 @@ pub(super) fn add_transfers(bundle: &Bundle, ots: &mut [usize; 2]) {
 /// Bytes of corrections for them.
 pub(super) fn add_corrections(bundle: &Bundle, bytes: &mut [u64; 2]) {
     for product in &bundle.products {
-        let Ok(form) = Form::new(bundle, product) else { continue };
-        let n = numbers(bundle, product, &form);
+        let Ok(shape) = ProductShape::new(bundle, product) else { continue };
+        let n = numbers(bundle, product, &shape);
         directions(product).iter().for_each(|&(r, _)| add_corrections_of(bundle.ring, n.count, n.width, r, bytes));
     }
 }
@@ -103,17 +103,17 @@ pub(super) fn cross_terms(
     left: &[u64],
     right: &[u64],
 ) -> Result<Vec<u64>, MpcError> {
-    let (ring, form) = (bundle.ring, Form::new(bundle, product)?);
-    let n = numbers(bundle, product, &form);
-    let mut out = vec![0u64; form.out_len()];
+    let (ring, shape) = (bundle.ring, ProductShape::new(bundle, product)?);
+    let n = numbers(bundle, product, &shape);
+    let mut out = vec![0u64; shape.out_len()];
     if n.count * n.width == 0 {
         return Ok(out);
     }
-    let (mut mine, mut other) = ((left, form.left_index()), (right, form.right_index()));
+    let (mut mine, mut other) = ((left, shape.left_index()), (right, shape.right_index()));
     if n.right {
         std::mem::swap(&mut mine, &mut other);
     }
-    let places = form.out_index();
+    let places = shape.out_index();
     let (target_free, target_run) = if n.right { (&places.sum, &places.free) } else { (&places.free, &places.sum) };
     // For the entry stored at each place: its batch, free and sum indices.
     let mut meets = vec![[0u32; 3]; n.count];

@@ -1,7 +1,12 @@
-//! Selections. With XOR shares `rho_i` taken from the choice bits, `rho r = rho_0 r_0 + rho_1 r_1 + rho_1 (1 -
-//! 2 rho_0) r_0 + rho_0 (1 - 2 rho_1) r_1`: one transfer each way, in which the OT sender's value is `(1 - 2
-//! rho_i) r_i`. The transfer from P0 also carries the daBit (`rho_0`, modulo `2^(l-1)`), and at degree 2 both
-//! carry `(1 - 2 rho_i) q_i` with `[q] = [r^2]`.
+//! Selections. With XOR shares `rho_i` taken from the choice bits,
+//!
+//! ```text
+//! rho r = rho_0 r_0 + rho_1 r_1 + rho_1 (1 - 2 rho_0) r_0 + rho_0 (1 - 2 rho_1) r_1
+//! ```
+//!
+//! One transfer each way, in which the OT sender's value is `(1 - 2 rho_i) r_i`. The transfer from P0 also
+//! carries the daBit (`rho_0`, modulo `2^(l-1)`), and at degree 2 both carry `(1 - 2 rho_i) q_i` with
+//! `[q] = [r^2]`.
 //!
 //! # The first bit's pads choose the mask
 //! A transfer with pads `m0, m1` and no correction is one of the value `m1 - m0`. `r_i` is free, so it is
@@ -140,7 +145,7 @@ pub(super) fn generate(tp: &mut TwoParty, channel: &mut Channel, shape: &Select)
                     let rho = bit(own, i);
                     let mine = pad_words(ots.sent[ot][0], ring, shape.degree);
                     let theirs = pad_words(ots.received[ot], ring, shape.degree);
-                    // As receiver. There is no correction of a daBit that P1 would send, nor of `r` for bit 0.
+                    // As receiver. There is no correction of P1's daBit, nor of `r` for bit 0.
                     let get = |f: usize| {
                         let at = (j * len + i).checked_sub(if f == 1 { len } else { 0 });
                         let correction = at.and_then(|at| received[f].get(at)).copied().unwrap_or(0);

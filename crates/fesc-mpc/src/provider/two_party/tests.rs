@@ -2,6 +2,8 @@
 //! ones.
 #![allow(clippy::unwrap_used)]
 
+use fesc_net::Tag;
+
 use super::*;
 use crate::correlation::{Bundle, DaBits, Leaves, Select};
 use crate::testing::{check_provider, ring, sample_requests};
@@ -71,7 +73,7 @@ impl CrossTerms for Clear {
             if role == Role::P0 {
                 let (l, r) = (p.left, p.right);
                 let pairs = [(masks[l].as_slice(), theirs[r].as_slice()), (theirs[l].as_slice(), masks[r].as_slice())];
-                bilinear::accumulate(bundle.ring, &Form::new(bundle, p)?, &pairs, &mut out)?;
+                bilinear::accumulate(bundle.ring, &ProductShape::new(bundle, p)?, &pairs, &mut out)?;
             }
             Ok(out)
         };

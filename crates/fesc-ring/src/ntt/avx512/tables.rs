@@ -12,22 +12,22 @@ use std::arch::x86_64::*;
 pub(super) struct Line([u64; 8]);
 
 /// A broadcast twiddle: factor and quotient.
-pub(super) type Pair = [u64; 2];
+pub(super) type FactorQuotient = [u64; 2];
 
 /// One direction's twiddles.
-pub(super) struct Side {
+pub(super) struct Twiddles {
     /// By node, for the nodes of at least 16 elements.
-    pub(super) nodes: Vec<Pair>,
+    pub(super) nodes: Vec<FactorQuotient>,
     /// Per 16 elements: factor and quotient vectors of the layers of distance 4, 2 and 1.
     pub(super) inner: Vec<[Line; 6]>,
 }
 
 /// Twiddles of both directions.
 pub(in crate::ntt) struct Tables {
-    pub(super) forward: Side,
-    pub(super) inverse: Side,
-    pub(super) scale: Pair,
-    pub(super) scaled_root: Pair,
+    pub(super) forward: Twiddles,
+    pub(super) inverse: Twiddles,
+    pub(super) scale: FactorQuotient,
+    pub(super) scaled_root: FactorQuotient,
 }
 
 /// The nodes inside a 16-element block `n`, relative to `2n`, `4n` and `8n`, in the lane order of the
@@ -37,11 +37,11 @@ const LANES_2: [usize; 8] = [0, 0, 2, 2, 1, 1, 3, 3];
 const LANES_1: [usize; 8] = [0, 1, 4, 5, 2, 3, 6, 7];
 
 /// A twiddle `w` with its quotient; the factor is stored with the offset that its butterfly wants.
-fn pair(p: u64, w: u64, offset: i64) -> Pair {
+fn pair(p: u64, w: u64, offset: i64) -> FactorQuotient {
     [w.wrapping_add_signed(offset), ((u128::from(w) << 52) / u128::from(p)) as u64]
 }
 
-impl Side {
+impl Twiddles {
     fn new(p: u64, powers: &[u64], offset: i64, negate_odd_nodes: bool) -> Self {
         let units = powers.len() / 16;
         let broadcast =
@@ -70,8 +70,8 @@ impl Tables {
         let p = modulus.value();
         let back = bit_reversed_powers(modulus, root_inv, degree);
         Self {
-            forward: Side::new(p, &bit_reversed_powers(modulus, root, degree), p as i64, false),
-            inverse: Side::new(p, &back, -1, true),
+            forward: Twiddles::new(p, &bit_reversed_powers(modulus, root, degree), p as i64, false),
+            inverse: Twiddles::new(p, &back, -1, true),
             scale: pair(p, scale, -1),
             // The root is the one odd node whose result is wanted with its own sign.
             scaled_root: pair(p, modulus.mul(back[1], scale), -1),
@@ -85,7 +85,7 @@ impl Tables {
 /// `node` must be inside the table.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) unsafe fn twiddle(nodes: *const Pair, node: usize) -> Twiddle {
+pub(super) unsafe fn twiddle(nodes: *const FactorQuotient, node: usize) -> Twiddle {
     // SAFETY: the caller's promise.
     let [w, quotient] = unsafe { *nodes.add(node) };
     (_mm512_set1_epi64(w as i64), _mm512_set1_epi64(quotient as i64))
@@ -98,7 +98,7 @@ pub(super) unsafe fn twiddle(nodes: *const Pair, node: usize) -> Twiddle {
 /// These nodes must be inside the table.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) unsafe fn local_twiddles<const R: usize>(nodes: *const Pair, node: usize) -> [Twiddle; R] {
+pub(super) unsafe fn local_twiddles<const R: usize>(nodes: *const FactorQuotient, node: usize) -> [Twiddle; R] {
     let mut w = [(_mm512_setzero_si512(), _mm512_setzero_si512()); R];
     let mut row = 1;
     while row < R {

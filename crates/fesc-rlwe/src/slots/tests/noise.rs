@@ -9,7 +9,7 @@ use super::*;
 /// Coefficients of `c0 + c1 s` modulo one prime, from transformed rows.
 fn phase(holder: &KeyHolder, sum: &Sum, limb: usize) -> Vec<u64> {
     let (basis, n) = (holder.params().basis(), holder.params().slots());
-    let row = |i: usize| sum.rows.words[i * n..(i + 1) * n].to_vec();
+    let row = |i: usize| sum.rows[i * n..(i + 1) * n].to_vec();
     let (mut out, a) = (row(limb), row(LIMBS + limb));
     basis.limbs[limb].ntt().mul_acc(&mut out, &a, &holder.secret[limb * n..(limb + 1) * n]);
     basis.limbs[limb].inverse(&mut out);

@@ -46,7 +46,7 @@ fn without_the_encryption_of_zero_the_multiplier_is_found() {
         let (cipher, sum) = one_product(&holder, &evaluator, &[5; 100], &[mask], n);
         let (_, d1) = evaluator.switch(sum, blind);
         let first: Vec<&[u64]> = d1.chunks_exact(n).map(|row| &row[..LOOK]).collect();
-        let mut a = cipher.rows.words[LIMBS * n..].to_vec();
+        let mut a = cipher.rows[LIMBS * n..].to_vec();
         a.chunks_exact_mut(n).zip(&basis.limbs).for_each(|(row, limb)| limb.inverse(row));
         let matches = |m: i64, turns: u64| {
             let mut rows = Vec::new();
@@ -105,8 +105,8 @@ fn a_mask_on_the_message_alone_shows_the_noise() {
     let row = |from: usize| from * n..(from + 1) * n;
     let secret = &holder.secret[row(PLAIN)];
     // Modulo P' there is no message: b + a s is e. One of its primes is enough for all of this.
-    let mut e = cipher.rows.words[row(PLAIN)].to_vec();
-    limb.ntt().mul_acc(&mut e, &cipher.rows.words[row(LIMBS + PLAIN)], secret);
+    let mut e = cipher.rows[row(PLAIN)].to_vec();
+    limb.ntt().mul_acc(&mut e, &cipher.rows[row(LIMBS + PLAIN)], secret);
     limb.inverse(&mut e);
     let e: Vec<i64> = e.iter().map(|&x| limb.modulus.to_signed(x)).collect();
     assert!(e.iter().all(|x| x.abs() < 43));

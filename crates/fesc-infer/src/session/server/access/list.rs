@@ -1,9 +1,9 @@
 //! The file of clients that may ask.
 //!
 //! ```text
-//! # name      fingerprint of its certificate (fesc keygen --client)                      a day
-//! clinic-a    5f0c...64 hex digits...a1                                                  sessions=200 logits=5
-//! archive     77e2...                                                                    sessions=10
+//! # name      fingerprint of its certificate (fesc keygen --client)    a day
+//! clinic-a    5f0c...64 hex digits...a1                                sessions=200 logits=5
+//! archive     77e2...                                                  sessions=10
 //! ```
 //!
 //! A line has a name, a fingerprint and budgets. `sessions` counts runs of a day (UTC), or is `unlimited`; it

@@ -7,7 +7,7 @@
 //! | `client` | the name on the list; null without a list |
 //! | `kind` | `run` or `prepare` |
 //! | `bucket`, `plan`, `reveal` | what was asked for |
-//! | `code` | the exit code that its error would have; 0 for done; 1 for a session that the server did not survive |
+//! | `code` | the exit code of its error; 0 for done; 1 for a session that the server did not survive |
 //! | `result` | `done`, `failed`, `refused`, or `lost` with the server's process |
 //! | `seconds`, `bytes` | what it took; null where that is not known |
 //!

@@ -38,18 +38,18 @@ pub(crate) struct Axis {
     /// Steps in left, right and result; 0 where the tensor does not have the axis.
     pub strides: [usize; 3],
     /// For each operand: this axis is the row (place `i (i + 1) / 2`) or the column of its triangle.
-    side: [Option<Side>; 2],
+    side: [Option<TriangleSide>; 2],
 }
 
 impl Axis {
     /// Whether it is the row of operand `t`'s triangle.
     pub(crate) fn is_row(&self, t: usize) -> bool {
-        self.side[t] == Some(Side::Row)
+        self.side[t] == Some(TriangleSide::Row)
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum TriangleSide {
     Row,
     Column,
 }
@@ -63,7 +63,7 @@ enum Unit {
 
 /// A product's axes by class.
 #[derive(Debug, Clone)]
-pub struct Form {
+pub struct ProductShape {
     classes: [Vec<Axis>; 4],
     /// The axes of the result in its order.
     result: Vec<Axis>,
@@ -115,7 +115,7 @@ impl Index {
     }
 }
 
-impl Form {
+impl ProductShape {
     /// Sorts the axes of a product.
     ///
     /// # Errors
@@ -253,7 +253,7 @@ impl Form {
         let of = |class: Class| self.classes[class as usize].as_slice();
         let sides = |class: Class| of(class).iter().position(|a| tensor < OUT && a.side[tensor].is_some());
         let triangle = sides(free).zip(sides(sum)).map(|(f, s)| {
-            let free_is_row = of(free)[f].side[tensor] == Some(Side::Row);
+            let free_is_row = of(free)[f].side[tensor] == Some(TriangleSide::Row);
             (
                 places(of(free), |i, x| if i == f { x } else { 0 }),
                 places(of(sum), |i, x| if i == s { x } else { 0 }),
@@ -264,7 +264,7 @@ impl Form {
             places(of(class), |i, x| {
                 let axis = &of(class)[i];
                 match axis.side.get(tensor) {
-                    Some(Some(Side::Row)) => x * (x + 1) / 2,
+                    Some(Some(TriangleSide::Row)) => x * (x + 1) / 2,
                     _ => x * axis.strides[tensor],
                 }
             })
@@ -306,7 +306,7 @@ fn layout<'a>(
     tensor: &'a Tensor,
     whole: bool,
     sizes: &'a [usize],
-) -> impl Iterator<Item = (Unit, usize, usize, Option<Side>)> + 'a {
+) -> impl Iterator<Item = (Unit, usize, usize, Option<TriangleSide>)> + 'a {
     let size = |a: u8| sizes.get(usize::from(a)).copied().unwrap_or(0);
     let pair = tensor.pair();
     let plain = tensor.axes.len() - if pair.is_some() { 2 } else { 0 };
@@ -314,7 +314,7 @@ fn layout<'a>(
     let mut units: Vec<_> = match pair {
         Some([i, j]) if !whole => {
             let q = size(i);
-            vec![(Unit::Axis(j), q, 1, Some(Side::Column)), (Unit::Axis(i), q, 0, Some(Side::Row))]
+            vec![(Unit::Axis(j), q, 1, Some(TriangleSide::Column)), (Unit::Axis(i), q, 0, Some(TriangleSide::Row))]
         }
         Some([i, j]) => vec![(Unit::Pair([i, j]), stride, 1, None)],
         None => Vec::new(),
@@ -344,12 +344,12 @@ mod tests {
     use super::*;
     use crate::testing::ring;
 
-    fn fits(masks: [Tensor; 2], out: Tensor) -> Result<Form, MpcError> {
+    fn fits(masks: [Tensor; 2], out: Tensor) -> Result<ProductShape, MpcError> {
         let [left, right] = masks;
         // Axes 0 and 1 have one size, 5 has one place.
         let bundle =
             Bundle { ring: ring(48), sizes: vec![4, 4, 3, 2, 5, 1], masks: vec![left, right], products: vec![] };
-        Form::new(&bundle, &Product::new(0, 1, out))
+        ProductShape::new(&bundle, &Product::new(0, 1, out))
     }
 
     #[test]
@@ -389,6 +389,6 @@ mod tests {
         }
         assert!(fits([full(&[0, 5]), full(&[0])], full(&[0])).is_ok(), "an axis of one place may be left out");
         let missing = Bundle::squares(ring(48), 3);
-        assert!(Form::new(&missing, &Product::new(0, 1, Tensor::new(&[0]))).is_err());
+        assert!(ProductShape::new(&missing, &Product::new(0, 1, Tensor::new(&[0]))).is_err());
     }
 }

@@ -4,6 +4,14 @@ use std::f64::consts::{E, PI};
 
 use super::*;
 
+/// The smallest degree that bits are counted for.
+const MIN_LOG_N: u32 = FIRST + 1;
+
+/// The rows of the table with all three columns.
+fn rows() -> impl Iterator<Item = (u32, [u32; 3])> {
+    (MIN_LOG_N..=16).map(|log_n| (log_n, row(log_n).unwrap()))
+}
+
 /// Root Hermite factor of block size `beta`, from 50 on.
 fn log2_delta(beta: f64) -> f64 {
     (beta / (2.0 * PI * E) * (PI * beta).powf(1.0 / beta)).log2() / (2.0 * (beta - 1.0))
@@ -44,7 +52,7 @@ fn primal(n: f64, log_q: f64) -> f64 {
 
 #[test]
 fn the_table_is_what_the_primal_attack_costs() {
-    for (log_n, row) in (MIN_LOG_N..).zip(TABLE) {
+    for (log_n, row) in rows() {
         let n = f64::from(1u32 << log_n);
         for (q, want) in row.map(f64::from).into_iter().zip(BITS) {
             let (at, over) = (primal(n, q), primal(n, q + (q / 40.0).ceil()));
@@ -53,24 +61,27 @@ fn the_table_is_what_the_primal_attack_costs() {
             assert!(over < want + 0.2, "2^{log_n}, {q}: {over:.1} bits at 2.5 % more");
         }
     }
+    let (at, over) = (primal(2048.0, f64::from(AT_128[0])), primal(2048.0, f64::from(AT_128[0] + 2)));
+    assert!(at >= 128.0 && at < 131.0 && over < 128.0, "2^11: {at:.1} bits, {over:.1} at two more");
 }
 
 #[test]
 fn bits_at_the_entries_are_the_tables() {
-    for (log_n, row) in (MIN_LOG_N..).zip(TABLE) {
+    for (log_n, row) in rows() {
         for (q, want) in row.into_iter().zip(BITS) {
             assert!((bits(log_n, f64::from(q)).unwrap() - want).abs() < 1e-9);
         }
         assert_eq!(bits(log_n, 20.0), Some(256.0));
     }
-    for log_n in [0, 11, 17, u32::MAX] {
+    for log_n in [0, 10, 17, u32::MAX] {
         assert_eq!((bits(log_n, 100.0), limit(log_n)), (None, None));
     }
+    assert_eq!((bits(11, 50.0), limit(11)), (None, Some(52)));
 }
 
 #[test]
 fn bits_between_the_entries_are_not_too_many() {
-    for (log_n, row) in (MIN_LOG_N..).zip(TABLE) {
+    for (log_n, row) in rows() {
         let n = f64::from(1u32 << log_n);
         let (least, most) = (f64::from(row[2]), f64::from(limit(log_n).unwrap()));
         for k in 0..=30 {
@@ -104,7 +115,7 @@ fn limits_leave_what_a_rough_count_may_be_wrong_by() {
     assert_eq!(limits, [105, 212, 426, 859, 1730]);
     for (log_n, limit) in (MIN_LOG_N..).zip(limits) {
         let at = bits(log_n, f64::from(limit)).unwrap();
-        // 126.8 of the table's 128 by the review's count.
+        // 126.8 of the table's 128 by the rougher count.
         assert!(at * 126.8 / 128.0 >= f64::from(LEAST_BITS) && at < 129.6, "2^{log_n}: {at:.2}");
     }
 }
