@@ -18,10 +18,11 @@ use anyhow::{Context, Result};
 use fesc_infer::session::bucket::bucket;
 use fesc_infer::{ClientSetup, Embedding, Flow, Reveal};
 use fesc_model::outline::Outline;
+use fesc_model::twin::Preset;
 use serde_json::json;
 
 use crate::bench::infer::{Task, random_outline};
-use crate::classifier::TwinFiles;
+use crate::classifier;
 use crate::cli::{self, EstimateArgs, RevealArg};
 use crate::progress::Progress;
 use crate::report::{Format, Report, Row};
@@ -115,8 +116,9 @@ impl Subject {
     fn find(args: &EstimateArgs, tokens: usize) -> Result<Self> {
         let Some(shape) = &args.shape else {
             let directory = args.model.as_deref().filter(|d| d.as_os_str() != "built-in");
-            let TwinFiles { name, twin, tokenizer_json, .. } = TwinFiles::load(directory)?;
-            return Ok(Self { name, outline: twin.outline()?.clone(), tokenizer: Some(tokenizer_json) });
+            let model = classifier::load(directory)?;
+            let (name, tokenizer) = (model.name().into(), Some(model.tokenizer_json().into()));
+            return Ok(Self { name, outline: model.twin(Preset::FAST)?.outline()?.clone(), tokenizer });
         };
         let task = Task::new(shape, args.layers.map(|l| l as usize), tokens, args.provider)?;
         Ok(Self { name: shape.clone(), outline: random_outline(&task)?, tokenizer: None })

@@ -8,12 +8,12 @@ use fesc_infer::session::Lines;
 use fesc_infer::session::bucket::MAX_BUCKET;
 use fesc_infer::session::client::{Choice, Finished};
 use fesc_model::Tokenizer;
+use fesc_model::metrics::softmax;
 use fesc_model::outline::scale::REVEAL;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::{line, trust, verify};
-use crate::classifier::softmax;
 use crate::cli::{self, ClassifyArgs, Provider, WhenArg};
 use crate::exit::Refusal;
 use crate::interrupt;
