@@ -21,7 +21,7 @@ for tool in ip tc jq; do
 done
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-text=${TEXT:-$root/samples/search-of-a-car.txt}
+text=${TEXT:-$root/crates/fesc/samples/search-of-a-car.txt}
 length=${LENGTH:-100}
 if [ $# -ge 1 ]; then
     fesc=$(realpath "$1")

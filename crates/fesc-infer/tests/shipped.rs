@@ -8,23 +8,21 @@ use std::path::Path;
 
 use common::*;
 use fesc_infer::{Reveal, Schedule, ServerSetup};
-use fesc_model::twin::{Calibration, Plan, Rounding, Twin};
-use fesc_model::{Checkpoint, Tokenizer};
+use fesc_model::Classifier;
+use fesc_model::twin::{Plan, Rounding};
 
 const TOKENS: usize = 256;
 
 #[test]
 fn private_layers_and_labels_are_the_twins() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let directory = root.join("models/scotus");
-    let model = Checkpoint::open(&directory).unwrap().load().unwrap();
-    let tokenizer = Tokenizer::load(&directory.join("tokenizer.json")).unwrap();
-    let twin = &Twin::new(&model, &Calibration::load(&directory).unwrap(), Plan::FAST).unwrap();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fesc/samples");
+    let classifier = Classifier::shipped().unwrap();
+    let twin = &classifier.twin(Plan::FAST).unwrap();
     let setup = ServerSetup::new(twin, [9; 32]).unwrap();
     let schedule = Schedule::new(setup.outline().unwrap(), TOKENS, Reveal::Label).unwrap();
     for sample in ["bargaining", "leaflets"] {
-        let text = std::fs::read_to_string(root.join(format!("samples/{sample}.txt"))).unwrap();
-        let ids = tokenizer.encode(&text, TOKENS - 20).unwrap().ids;
+        let text = std::fs::read_to_string(samples.join(format!("{sample}.txt"))).unwrap();
+        let ids = classifier.tokenizer().encode(&text, TOKENS - 20).unwrap().ids;
         let (ran, streams, _) = infer(&schedule, &setup, &ids);
         check_layers(twin, &streams);
         let mut padded = ids.clone();

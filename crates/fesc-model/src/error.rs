@@ -37,6 +37,21 @@ pub enum ModelError {
         /// Everything that differs, one entry each.
         differences: Vec<String>,
     },
+    /// A directory without a `config.json`.
+    #[error(
+        "no model in {}: a model is a directory with config.json, model.safetensors and tokenizer.json",
+        directory.display()
+    )]
+    NoModel {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// A classifier without its tokenizer.
+    #[error("{} has no tokenizer.json; put the model's own there", directory.display())]
+    NoTokenizer {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// There is no `model.safetensors`.
     #[error("{path} is missing; {remedy}")]
     NoWeights {

@@ -3,6 +3,7 @@
 //!
 //! Where to look:
 //! - [`Config`]: a validated [`Shape`], read from the `config.json` of Hugging Face or of state-spaces;
+//! - [`Classifier`]: a model that reads text, from a directory or the shipped one; begin here;
 //! - [`Checkpoint`]: a directory with `config.json` and `model.safetensors`, checked in full before a tensor
 //!   is read;
 //! - [`Model`]: the forward pass in `f32`, with the recurrence as it is written or in block dual form
@@ -21,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 pub mod checkpoint;
+mod classifier;
 pub mod config;
 pub mod data;
 mod error;
@@ -32,6 +34,7 @@ mod tokenizer;
 pub mod twin;
 
 pub use checkpoint::{Checkpoint, Precision, Summary};
+pub use classifier::{Classifier, Verdict};
 pub use config::{Config, Pooling, Shape};
 pub use error::ModelError;
 pub use float::{Matrix, Model, Scan, Site, Tensor, Weights};

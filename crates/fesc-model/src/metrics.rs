@@ -1,4 +1,5 @@
-//! How good predictions are: a confusion matrix, accuracy and macro-F1.
+//! From logits to a class and probabilities, and how good predictions are: a confusion matrix, accuracy and
+//! macro-F1.
 //!
 //! Accuracy is the share of right predictions. F1 of a class is 2 TP / (2 TP + FP + FN), macro-F1 its mean
 //! over the classes that occur, as a truth or as a prediction. A class that occurs in neither has no F1 and
@@ -88,10 +89,27 @@ pub fn largest<T: PartialOrd + Copy>(logits: &[T]) -> Option<usize> {
     best.map(|(class, _)| class)
 }
 
+/// Probabilities of logits, without overflow.
+pub fn softmax(logits: &[f64]) -> Vec<f64> {
+    let most = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let powers: Vec<f64> = logits.iter().map(|v| (v - most).exp()).collect();
+    let sum: f64 = powers.iter().sum();
+    powers.into_iter().map(|p| p / sum).collect()
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn probabilities_add_up_and_do_not_overflow() {
+        let even = softmax(&[3.0, 3.0]);
+        assert_eq!(even, [0.5, 0.5]);
+        let far = softmax(&[1e6, 0.0, 1e6 - 1.0]);
+        assert!((far.iter().sum::<f64>() - 1.0).abs() < 1e-12 && far[1] == 0.0);
+        assert!((far[0] / far[2] - std::f64::consts::E).abs() < 1e-9);
+    }
 
     fn count(pairs: &[(usize, usize)], classes: usize) -> Confusion {
         let mut confusion = Confusion::new(classes);

@@ -17,7 +17,7 @@ use crate::{ModelError, Result};
 pub use train::{Case, END_OF_TEXT, PADDING};
 
 /// The largest `tokenizer.json` taken, in bytes. That of GPT-NeoX has 2.5 MB.
-const TOKENIZER_LIMIT: u64 = 256 << 20;
+pub(crate) const TOKENIZER_LIMIT: u64 = 64 << 20;
 
 /// A loaded tokenizer.
 pub struct Tokenizer {

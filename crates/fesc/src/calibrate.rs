@@ -7,7 +7,7 @@ use fesc_model::Model;
 use fesc_model::twin::Calibration;
 use rayon::prelude::*;
 
-use crate::classifier::Files;
+use crate::classifier;
 use crate::cli::CalibrateArgs;
 use crate::corpus::{self, Tokens};
 use crate::progress::Progress;
@@ -15,16 +15,17 @@ use crate::report::{Format, Report, Row};
 
 /// Writes `calibration.json` into the model's directory.
 pub fn run(args: &CalibrateArgs, format: Format) -> Result<()> {
-    let Files { name, model, tokenizer, .. } = Files::load(Some(&args.model))?;
+    let classifier = classifier::load(Some(&args.model))?;
     let length = args.length as usize;
-    let documents =
-        corpus::read(&args.data, args.limit as usize, None, |text| Ok(tokenizer.encode(text, length)?.ids))?;
-    let calibration = collect(&model, &documents, &args.data)?;
+    let documents = corpus::read(&args.data, args.limit as usize, None, |text| {
+        Ok(classifier.tokenizer().encode(text, length)?.ids)
+    })?;
+    let calibration = collect(classifier.model(), &documents, &args.data)?;
     calibration.save(&args.model)?;
     let mut report = Report::new(format);
     report.add(
         Row::new()
-            .with("model", name)
+            .with("model", classifier.name())
             .with("documents", calibration.documents)
             .with("tokens", calibration.tokens)
             .with("file", args.model.join(fesc_model::twin::calibrate::FILE).display().to_string()),

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use fesc_model::metrics::softmax;
 use serde_json::Value;
 
-use crate::classifier::{Classifier, softmax};
+use crate::classifier::Plain;
 use crate::cli::ClassifyArgs;
 use crate::exit::Refusal;
 use crate::private;
@@ -34,10 +35,11 @@ pub fn run(args: &ClassifyArgs, format: Format) -> Result<()> {
 
 /// In the clear; prints the class and all probabilities.
 fn plain(args: &ClassifyArgs, text: &str, format: Format) -> Result<()> {
-    let classifier = Classifier::load(&args.model)?;
-    let encoded = classifier.encode(text, args.length.unwrap_or(PLAIN_LENGTH) as usize)?;
+    let plain = Plain::load(&args.model)?;
+    let classifier = &plain.classifier;
+    let encoded = classifier.tokenizer().encode(text, args.length.unwrap_or(PLAIN_LENGTH) as usize)?;
     let start = Instant::now();
-    let verdict = classifier.classify(&encoded.ids)?;
+    let verdict = plain.classify(&encoded.ids)?;
     let seconds = start.elapsed().as_secs_f64();
     let name = |class: usize| classifier.label(class).map_or(Value::Null, Value::from);
     let probabilities = softmax(&verdict.logits);
@@ -49,9 +51,9 @@ fn plain(args: &ClassifyArgs, text: &str, format: Format) -> Result<()> {
         .with("tokens", encoded.ids.len())
         .with("cut", encoded.truncated())
         .with("seconds", seconds)
-        .with("model", classifier.name.as_str())
-        .with("mode", classifier.mode())
-        .with("preset", classifier.preset())
+        .with("model", classifier.name())
+        .with("mode", plain.mode())
+        .with("preset", plain.preset())
         .detail("document_tokens", encoded.total)
         .detail("probabilities", probabilities.clone());
     report.add(row)?;

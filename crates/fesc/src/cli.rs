@@ -15,7 +15,7 @@ use fesc_ring::cpu;
 use crate::bench::mpc::Op;
 
 pub use ckks::{Chain, CkksArgs, NttArgs};
-pub use model::{CalibrateArgs, ClassifyArgs, EvalArgs, FormsArgs, ModelArgs, PresetChoice, TrainArgs};
+pub use model::{CalibrateArgs, ClassifyArgs, EvalArgs, FormsArgs, ModelArgs, TrainArgs};
 pub use private::{
     ConnectArgs, DealerArgs, DemoArgs, EstimateArgs, InferArgs, LineArgs, PrepareArgs, PrivateArgs, ServeArgs,
     ThirdArgs, WhenArg,
@@ -109,7 +109,7 @@ pub enum Command {
     /// seconds (without loading), model, mode (float or twin), preset; with --json also document_tokens and
     /// probabilities, by label.
     ///
-    /// Examples: fesc classify --plain samples/leaflets.txt
+    /// Examples: fesc classify --plain document.txt
     /// fesc classify letter.txt --server example.org:7340 --pin 5d0f...
     Classify(ClassifyArgs),
     /// Show the private run on this machine: server and client as two processes, the shipped model, a sample.

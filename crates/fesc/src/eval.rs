@@ -3,11 +3,12 @@
 use std::time::Instant;
 
 use anyhow::Result;
+use fesc_model::Classifier;
 use fesc_model::metrics::Confusion;
 use rayon::prelude::*;
 use serde_json::Value;
 
-use crate::classifier::Classifier;
+use crate::classifier::Plain;
 use crate::cli::EvalArgs;
 use crate::corpus::{self, Tokens};
 use crate::progress::Progress;
@@ -15,39 +16,41 @@ use crate::report::{Format, Report, Row};
 
 /// Classifies every document at every length and prints one result for each length.
 pub fn run(args: &EvalArgs, format: Format) -> Result<()> {
-    let classifier = Classifier::load(&args.model)?;
+    let plain = Plain::load(&args.model)?;
+    let classifier = &plain.classifier;
     let longest = args.length.iter().copied().max().unwrap_or(1) as usize;
     let limit = args.limit.map_or(usize::MAX, |n| n as usize);
-    let documents =
-        corpus::read(&args.data, limit, Some(classifier.classes), |text| Ok(classifier.encode(text, longest)?.ids))?;
+    let documents = corpus::read(&args.data, limit, Some(classifier.classes()), |text| {
+        Ok(classifier.tokenizer().encode(text, longest)?.ids)
+    })?;
     let mut report = Report::new(format);
     for &length in &args.length {
         let start = Instant::now();
-        let confusion = evaluate(&classifier, args, &documents, length as usize)?;
+        let confusion = evaluate(&plain, args, &documents, length as usize)?;
         let row = Row::new()
             .with("accuracy", confusion.accuracy())
             .with("macro_f1", confusion.macro_f1())
             .with("documents", confusion.total())
             .with("length", length)
-            .with("model", classifier.name.as_str())
-            .with("mode", classifier.mode())
-            .with("preset", classifier.preset())
+            .with("model", classifier.name())
+            .with("mode", plain.mode())
+            .with("preset", plain.preset())
             .with("seconds", start.elapsed().as_secs_f64())
             .detail("confusion", serde_json::to_value(&confusion)?);
         report.add(row)?;
         if format == Format::Table {
-            by_class(&classifier, &confusion).into_iter().try_for_each(|row| report.add(row))?;
+            by_class(classifier, &confusion).into_iter().try_for_each(|row| report.add(row))?;
         }
     }
     report.finish()
 }
 
 /// All documents on all cores. Where some cannot be computed the error says how many, and shows the first.
-fn evaluate(classifier: &Classifier, args: &EvalArgs, documents: &[Tokens], length: usize) -> Result<Confusion> {
-    let progress = Progress::counted(format!("{} at {length} tokens", classifier.mode()), documents.len() as u64);
+fn evaluate(plain: &Plain, args: &EvalArgs, documents: &[Tokens], length: usize) -> Result<Confusion> {
+    let progress = Progress::counted(format!("{} at {length} tokens", plain.mode()), documents.len() as u64);
     let one = |document: &Tokens| {
         let ids = document.ids.get(..length).unwrap_or(&document.ids);
-        let verdict = classifier.classify(ids).map_err(|e| corpus::at(&args.data, document.line, e));
+        let verdict = plain.classify(ids).map_err(|e| corpus::at(&args.data, document.line, e));
         progress.step();
         Ok::<_, fesc_model::ModelError>((document.label, verdict?.class))
     };
@@ -62,7 +65,7 @@ fn evaluate(classifier: &Classifier, args: &EvalArgs, documents: &[Tokens], leng
             anyhow::Error::from(first).context(format!("{failures} of {all} documents were not computed; the first"))
         );
     }
-    let mut confusion = Confusion::new(classifier.classes);
+    let mut confusion = Confusion::new(plain.classifier.classes());
     for (truth, predicted) in done {
         confusion.add(truth, predicted)?;
     }

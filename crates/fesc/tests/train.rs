@@ -180,7 +180,7 @@ fn the_committed_recipes_are_sound() {
         let sizes = |c: &Config| (c.d_model, c.layers, c.heads, c.head_dim, c.state, c.groups, c.conv_width, c.vocab);
         assert_eq!(sizes(&found), sizes(&named), "{name}");
     }
-    let shipped = Checkpoint::open(&recipes.join("../models/scotus")).unwrap();
+    let shipped = Checkpoint::open(&recipes.join("../crates/fesc-model/models/scotus")).unwrap();
     let recipe = read("scotus.json");
     assert_eq!(shipped.config(), &recipe.config(recipe.tokenizer.vocab).unwrap(), "the model is of its recipe");
     assert_eq!(fs::read_dir(&recipes).unwrap().count(), 4, "a recipe that no test reads");

@@ -10,7 +10,7 @@ use fesc_train::recipe::{Recipe, Stage};
 use fesc_train::{Control, Document, FormSet, Forms, Inputs, calibrate, evaluate};
 use serde_json::json;
 
-use crate::classifier::Files;
+use crate::classifier;
 use crate::cli::FormsArgs;
 use crate::corpus;
 use crate::progress::Progress;
@@ -27,13 +27,13 @@ struct Data {
 
 /// Measures and prints.
 pub fn run(args: &FormsArgs, format: Format) -> Result<()> {
-    let Files { model, tokenizer, .. } = Files::load(args.model.as_deref())?;
+    let classifier = classifier::load(args.model.as_deref())?;
+    let model = classifier.model();
     let (config, weights) = (model.config().clone(), model.weights().clone());
-    let classes = weights.head.as_ref().map_or(0, |head| head.bias.len());
     let read = |name, limit, length| -> Result<Vec<Document>> {
         let path = corpus::file(&args.data, name)?;
-        let encode = |text: &str| Ok(tokenizer.encode(text, length)?.ids);
-        let documents = corpus::read(&path, limit, Some(classes), encode)?;
+        let encode = |text: &str| Ok(classifier.tokenizer().encode(text, length)?.ids);
+        let documents = corpus::read(&path, limit, Some(classifier.classes()), encode)?;
         Ok(documents.into_iter().map(|d| (d.ids, d.label)).collect())
     };
     let length = args.length as usize;

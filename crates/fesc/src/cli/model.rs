@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use fesc_model::Plan;
 use fesc_model::Precision;
 use fesc_train::FormSet;
 
@@ -18,18 +19,9 @@ pub struct ModelArgs {
     /// `fesc calibrate`).
     #[arg(long)]
     pub twin: bool,
-    /// Which fixed-point forms: `fast` unless told.
-    #[arg(long, value_enum, requires = "twin")]
-    pub preset: Option<PresetChoice>,
-}
-
-/// A preset of the twin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PresetChoice {
-    /// Ours: 48-bit ring, 16 fractional bits, piecewise forms.
-    Fast,
-    /// The paper's: 44-bit ring, 19 fractional bits, its polynomials.
-    Paper,
+    /// Which plan's fixed point: fast (48-bit ring, piecewise forms) unless told, or paper (44-bit ring, its polynomials).
+    #[arg(long, alias = "preset", value_name = "NAME", value_parser = Plan::named, requires = "twin")]
+    pub plan: Option<Plan>,
 }
 
 /// Options of `classify`.

@@ -21,7 +21,7 @@ use fesc_infer::{ClientSetup, Embedding, Schedule};
 use fesc_model::outline::Outline;
 use serde_json::json;
 
-use crate::classifier::TwinFiles;
+use crate::classifier;
 use crate::cli::{self, EstimateArgs};
 use crate::measured::{Task, random_outline};
 use crate::progress::Progress;
@@ -116,8 +116,9 @@ impl Subject {
     fn find(args: &EstimateArgs, tokens: usize) -> Result<Self> {
         let Some(shape) = &args.shape else {
             let directory = args.model.as_deref().filter(|d| d.as_os_str() != "built-in");
-            let TwinFiles { name, twin, tokenizer_json, .. } = TwinFiles::load(directory)?;
-            return Ok(Self { name, outline: twin.outline()?.clone(), tokenizer: Some(tokenizer_json) });
+            let model = classifier::load(directory)?;
+            let (name, tokenizer) = (model.name().into(), Some(model.tokenizer_json().into()));
+            return Ok(Self { name, outline: model.twin(args.plan)?.outline()?.clone(), tokenizer });
         };
         let mut task = Task::new(shape, args.layers.map(|l| l as usize), tokens, args.provider)?;
         task.plan = args.plan.name().into();

@@ -7,12 +7,12 @@ use fesc_infer::session::client::{Finished, Place, RunOptions};
 use fesc_infer::session::{Dial, Lines, Provider};
 use fesc_infer::{Answer, MAX_TOKENS};
 use fesc_model::Tokenizer;
+use fesc_model::metrics::softmax;
 use fesc_model::outline::scale::REVEAL;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::{line, trust, verify};
-use crate::classifier::softmax;
 use crate::cli::{self, ClassifyArgs, WhenArg};
 use crate::exit::Refusal;
 use crate::interrupt;

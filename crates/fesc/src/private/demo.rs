@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use fesc_model::twin::Rounding;
+use fesc_model::Classifier;
+use fesc_model::twin::{Plan, Rounding};
 use serde_json::Value;
 
 use super::trust;
-use crate::classifier::TwinFiles;
 use crate::cli::DemoArgs;
 use crate::exit::Refusal;
 use crate::interrupt;
@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::report::{Format, Report, Row, line};
 
 /// The sample: a text that was written for this program.
-const SAMPLE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/search-of-a-car.txt"));
+const SAMPLE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/samples/search-of-a-car.txt"));
 const SAMPLE_NAME: &str = "samples/search-of-a-car.txt";
 
 /// The processes of a demo; a signal kills them, and with their outputs the demo ends.
@@ -160,11 +160,11 @@ pub fn run(args: &DemoArgs, format: Format) -> Result<()> {
 
 /// Whether the model in the clear, which this process may run since it has both, says the same.
 fn agrees(file: &Path, result: &Value) -> Result<bool> {
-    let TwinFiles { twin, tokenizer, .. } = TwinFiles::load(None)?;
+    let shipped = Classifier::shipped()?;
     let text = std::fs::read_to_string(file).context("reading the document again")?;
     let tokens = result.get("tokens").and_then(Value::as_u64).context("tokens")? as usize;
-    let ids = tokenizer.encode(&text, tokens)?.ids;
-    let class = twin.classify(&ids, &mut Rounding::nearest())?.class;
+    let ids = shipped.tokenizer().encode(&text, tokens)?.ids;
+    let class = shipped.twin(Plan::FAST)?.classify(&ids, &mut Rounding::nearest())?.class;
     Ok(result.get("label").and_then(Value::as_u64) == Some(class as u64))
 }
 

@@ -17,7 +17,7 @@ use fesc_ring::memory::give_back;
 use super::queues::Queues;
 use super::state::Master;
 use super::{line, state, trust};
-use crate::classifier::TwinFiles;
+use crate::classifier;
 use crate::cli::ServeArgs;
 use crate::exit;
 use crate::interrupt;
@@ -40,7 +40,10 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
     )?;
     let progress = Progress::start("loading the model");
     let directory = (args.model.as_os_str() != "built-in").then_some(args.model.as_path());
-    let TwinFiles { name, twin, tokenizer_json, .. } = TwinFiles::load(directory)?;
+    let classifier = classifier::load(directory)?;
+    let (name, tokenizer_json) = (classifier.name().to_string(), classifier.tokenizer_json().to_string());
+    let twin = classifier.twin(args.plan)?;
+    drop(classifier);
     let Master { seed: master, replaced } = state::master(&args.state, &mut os_random()?)?;
     if !replaced.is_empty() {
         eprintln!(

@@ -7,9 +7,9 @@
 use anyhow::{Context, Result};
 use fesc_infer::session::client::Finished;
 use fesc_infer::session::public::Known;
-use fesc_model::twin::{Rounding, Twin};
+use fesc_model::twin::{Plan, Rounding, Twin};
 
-use crate::classifier::TwinFiles;
+use crate::classifier;
 use crate::cli::ModelArgs;
 use crate::exit::Refusal;
 use crate::report::{Report, Row};
@@ -23,8 +23,8 @@ pub struct Check {
 impl Check {
     /// The model that the command line names, or the shipped one.
     pub fn load(args: &ModelArgs) -> Result<Self> {
-        let TwinFiles { name, twin, .. } = TwinFiles::load(args.model.as_deref())?;
-        Ok(Self { name, twin })
+        let model = classifier::load(args.model.as_deref())?;
+        Ok(Self { name: model.name().into(), twin: model.twin(Plan::FAST)? })
     }
 
     /// Refuses a server of another model.
