@@ -1,13 +1,13 @@
 //! `exp(z)` for `z <= 0` by linear pieces: 0 far left, exactly 1 at 0, never above 1.
 //!
-//! The argument is a cumulative sum of `A Delta`, so the error enters once and does not compound (design
-//! 6.2). The piece next to 0 is `1 + slope z`, fitted with its constant fixed at 1. All thresholds are
-//! negative, so `x' - tau` cannot wrap on the left and the form is right down to the end of the comparison
-//! ring: with `n = l - s`, down to `-2^(l-1)`, the end of the ring itself.
+//! The argument is a cumulative sum of `A Delta`, so the error enters once and does not compound. The piece
+//! next to 0 is `1 + slope z`, fitted with its constant fixed at 1. All thresholds are negative, so
+//! `x' - tau` cannot wrap on the left and the form is right down to the end of the comparison ring: with
+//! `n = l - s`, down to `-2^(l-1)`, the end of the ring itself.
 //!
-//! A narrower comparison ring holds `-2^(n-1) units <= z`. At unit 1/64 the chunk sums of review E (down to
-//! -2^11) need **18** bits and the sums over a document (down to -2^15) need **22**, one more than the review
-//! says: the sign takes a bit too.
+//! A narrower comparison ring holds `-2^(n-1) units <= z`. At unit 1/64 the sums inside a chunk (down to
+//! -2^11) need **18** bits and the sums over a document (down to -2^15) need **22**: the sign takes a bit
+//! too.
 //!
 //! Linear, not quadratic: at 20 input bits the coefficient of `x^2` would have `S - 40`, four, fractional
 //! bits.
@@ -160,7 +160,7 @@ mod tests {
                 "a wrapped argument reads as exp = 1 or more"
             );
         }
-        // One bit less, as in the review, already fails at -2^11.
+        // One bit less already fails at -2^11.
         let short = fit(&Plan { cmp_bits: 17, ..PLAN }, 0.00499).unwrap().fixed;
         assert_eq!(short.input_range().0, -1024.0);
         assert!(outcomes_at(&short, -1500.0).iter().all(|&y| y != 0.0));

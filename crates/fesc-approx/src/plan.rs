@@ -5,7 +5,7 @@ use crate::fixed::{FixedPiecewise, grid};
 use crate::piecewise::Piecewise;
 use fesc_ring::Ring;
 
-/// The default ring, `Z_2^48` (design 4).
+/// The default ring, `Z_2^48`.
 pub const RING48: Ring = ring(48);
 
 /// A ring that is known to exist when the crate is compiled.

@@ -1,4 +1,4 @@
-//! `1/sqrt(v)` for the norms: a linear start per bucket, then Newton (design 6.2, review H1).
+//! `1/sqrt(v)` for the norms: a linear start per bucket, then Newton.
 //!
 //! `v` lies in `[v_min, v_min 2^octaves]`, cut into buckets of ratio 2 (or `2^(1/2)` with two buckets per
 //! octave). Steps, all fixed-point:

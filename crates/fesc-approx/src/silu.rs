@@ -1,4 +1,4 @@
-//! SiLU by linear pieces, exactly 0 and exactly `x` in the tails (design 6.2).
+//! SiLU by linear pieces, exactly 0 and exactly `x` in the tails.
 //!
 //! At 16 fractional bits, `n = 13`, `s = 11` the comparison has unit 1/32 and the inputs `|x| < 122`. The
 //! outer left knot is the tight one: below it the result is 0, so the knot may not lie right of the `x` where

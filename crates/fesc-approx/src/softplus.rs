@@ -1,5 +1,5 @@
 //! Softplus by quadratic pieces with small *relative* error: Delta multiplies everything, so a relative error
-//! `e` of Delta is an error `e |cs|` of the decay's logarithm (design 6.2, review H3).
+//! `e` of Delta is an error `e |cs|` of the decay's logarithm.
 //!
 //! Objective, for every carry: relative error at most `target` from -9 on, the final truncation's ulp
 //! included (it is 0.2 % of the output at -9); absolute error at most 2^-20 and an ulp left of it. Left of

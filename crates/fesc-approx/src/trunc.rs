@@ -1,8 +1,8 @@
 //! The two possible results of a truncation of shares.
 //!
-//! Both truncations of design 4 add one ulp (`2^t`) to the shared value, shift each share by `t` bits and
-//! lose the carry of the low parts. With `low = y mod 2^t`, the carry is possible iff `low < 2^t - 1`, and
-//! its absence is always possible. So the result is one of
+//! Both truncations of shares (known sign, and truncate-reduce) add one ulp (`2^t`) to the shared value,
+//! shift each share by `t` bits and lose the carry of the low parts. With `low = y mod 2^t`, the carry is
+//! possible iff `low < 2^t - 1`, and its absence is always possible. So the result is one of
 //!
 //! - `(y + 1) >> t` (the carry was lost),
 //! - `(y >> t) + 1` (there was none), with probability `(low + 1) / 2^t` over the sharing.

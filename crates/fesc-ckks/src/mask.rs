@@ -1,7 +1,7 @@
 //! What may leave a server: a ciphertext that was re-randomised and masked.
 //!
 //! A result `(c0, c1)` of a server's computation depends on its weights: `c1` is a linear function of them
-//! and of values that the client knows, and the noise in the phase depends on them too (design 7.1).
+//! and of values that the client knows, and the noise in the phase depends on them too.
 //! [`Ciphertext::mask`] adds
 //!
 //! - a fresh public-key encryption of zero, used once: `c1` becomes pseudorandom under its `u`
@@ -9,7 +9,7 @@
 //! - a mask `R` on every coefficient of the phase ([`RingMask`]); `-R` is the server's [`Share`].
 //!
 //! A *uniform* mask leaves a phase that is uniform modulo `q`: nothing is left to learn. A *bounded* mask is
-//! an integer `|R| <= 2^width` that never wraps, so that both shares can be decoded as integers (design 7.2).
+//! an integer `|R| <= 2^width` that never wraps, so that both shares can be decoded as integers.
 //! With `B` a bound on the phase with all noise, this encryption of zero included, and `n` masked
 //! coefficients in one inference,
 //!
@@ -18,9 +18,10 @@
 //! ```
 //!
 //! the client's whole view is within `n B / 2^(width + 1) <= 2^-41` of one that does not depend on the phase
-//! (review, section F). That is for one inference; over many it adds up ([`Distance`]). That `B` and `n` are
-//! right is the caller's duty; nothing here can measure them. A `B` below six deviations of the fresh zero's
-//! own noise is refused, and one below the scale, at which already a value of 1 has a larger phase.
+//! (a bounded mask that is shifted by at most `B` changes each coefficient's distribution by
+//! `B / 2^(width + 1)`). That is for one inference; over many it adds up ([`Distance`]). That `B` and `n`
+//! are right is the caller's duty; nothing here can measure them. A `B` below six deviations of the fresh
+//! zero's own noise is refused, and one below the scale, at which already a value of 1 has a larger phase.
 //!
 //! The zero must be under the key of the ciphertext's owner; another is refused
 //! ([`KeyId`] says why).

@@ -1,6 +1,6 @@
 //! Seeds for the uniform halves of fresh ciphertexts and keys: 16 bytes travel instead of a polynomial.
 //!
-//! A seed is public. The stream of an object is the house generator keyed by
+//! A seed is public. The stream of an object is a [`Prg`] keyed by
 //!
 //! ```text
 //! SHA-256("fesc-ckks seed 1" | digest of the parameters | label | seed), first 16 bytes,

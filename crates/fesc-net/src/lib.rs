@@ -6,6 +6,16 @@
 //! queued, so there is no flush to forget, and no deadlock when both sides send less than that first. Bytes
 //! and rounds are counted exactly, per named phase, in both directions.
 //!
+//! # What is in it
+//! | for | see |
+//! |---|---|
+//! | sending and receiving, counts by phase | [`Channel`], [`Stats`] |
+//! | connections, TLS, who the peer is | [`connect`], [`Listener`], [`Identity`], [`Ticket`] |
+//! | limits, and imitated networks | [`Config`], [`Profile`] |
+//! | bytes of a frame and of the first message | [`frame`], [`hello`] |
+//! | what a message is: who, when, how long, what hides it | [`Message`], [`message`] |
+//!
+//! # Transports
 //! | transport | made by | protection |
 //! |---|---|---|
 //! | memory | [`Channel::memory_pair`] | none needed |

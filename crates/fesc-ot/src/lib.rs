@@ -19,10 +19,37 @@
 //! are used. **Never use `q_i`, `q_i ^ Delta` as pads themselves:** two opened pads of one OT give `Delta`; a
 //! test shows it.
 //!
-//! Model: semi-honest, one static corruption. A peer's bytes cannot cause a panic or an unbounded allocation:
-//! every length is fixed beforehand, every curve point is checked. Not guaranteed: malicious security (no
-//! consistency check), post-quantum security (base OT), constant-time memory access in the trees (module
-//! `tree`).
+//! # What is in it
+//! | for | see |
+//! |---|---|
+//! | the two parties | [`OtSender`], [`OtReceiver`] |
+//! | exact bytes before anything runs | [`OtCost`], [`setup_cost`], `declared` of both parties |
+//! | parameters of silent OT, refused when weak | [`SilentParams`], [`LpnParams`], [`security`] |
+//! | messages | [`MESSAGES`] |
+//!
+//! # Example
+//! ```
+//! use fesc_net::Channel;
+//! use fesc_ot::{CotKind, OtReceiver, OtSender};
+//! use fesc_ring::Prg;
+//!
+//! let (mut a, mut b) = Channel::memory_pair();
+//! let other = std::thread::spawn(move || {
+//!     let mut receiver = OtReceiver::setup(&mut b, CotKind::Iknp, &mut Prg::from_seed([2; 16]))?;
+//!     receiver.random(&mut b, 64)
+//! });
+//! let mut sender = OtSender::setup(&mut a, CotKind::Iknp, &mut Prg::from_seed([1; 16]))?;
+//! let pads = sender.random(&mut a, 64)?;
+//! let (choices, chosen) = other.join().unwrap()?;
+//! assert_eq!(chosen[5], pads[5][(choices[0] >> 5 & 1) as usize]);
+//! # Ok::<(), fesc_ot::OtError>(())
+//! ```
+//!
+//! # What it does not promise
+//! The model is semi-honest, one static corruption. A peer's bytes cannot cause a panic or an unbounded
+//! allocation: every length is fixed beforehand, every curve point is checked. Not guaranteed: malicious
+//! security (no consistency check), post-quantum security (base OT), constant-time memory access in the trees
+//! (module `tree`).
 #![forbid(unsafe_code)]
 
 mod base;

@@ -1,5 +1,5 @@
 //! Products in `Z_2^l[X] / (X^N + 1)`, `l <= 64`, of a full-size polynomial by a small one: the ring of the
-//! RLWE linear layer (design 6.1: `N = 2048`, `l = 48`, ternary or Gaussian small factors).
+//! RLWE linear layer (`N = 2048`, `l = 48`, ternary or Gaussian small factors).
 //!
 //! `2^l` has no roots of unity, so the product is taken over the integers modulo one NTT prime `p` just below
 //! `2^50` and read back exactly. The full factor is cut into `d` balanced digits of `b = ceil(l / d)` bits,

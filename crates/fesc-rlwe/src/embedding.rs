@@ -1,4 +1,4 @@
-//! Rows of a secret table for secret ids (design 6.6, review B).
+//! Rows of a secret table for secret ids.
 //!
 //! The server publishes its table once, encrypted under a key made for this alone. For each token the client
 //! takes the row's ciphertext, makes it unrecognisable, and sends it back; both end with shares of the row.

@@ -2,12 +2,33 @@
 //!
 //! A selective state space model keeps a state that decays and is fed by every token. [`Scan`] is the
 //! interface of whatever computes this on shares: a [`Packet`] of factors in, the contracted output out, the
-//! exact cost declared before. Kernels:
+//! exact cost declared before.
 //!
-//! - [`Dual`]: the block dual form (design 6.3), one segment at a time, a [`Carry`] between segments.
+//! # What is in it
+//! - [`Scan`], [`Packet`], [`Carry`]: the contract;
+//! - [`Dual`]: the block dual form, one segment at a time, a [`Carry`] between segments;
+//! - [`cost_by_chunk`]: what the size of a chunk costs.
 //!
-//! What they are compared with is the recurrence itself, [`fesc_model::float::recurrence`].
-//! [`cost_by_chunk`] shows what the size of a chunk costs.
+//! # Example
+//! `examples/segment.rs` runs one segment between two parties. What every kernel computes is the recurrence
+//! ([`fesc_model::float::recurrence`]), here an impulse that halves with every token:
+//! ```
+//! use fesc_model::float::{Factors, recurrence};
+//! use fesc_model::{Config, Shape};
+//!
+//! let tiny = *Config::named("tiny").ok_or("no such shape")?.shape();
+//! let shape = Shape { heads: 1, head_dim: 1, state: 1, groups: 1, ..tiny };
+//! let (one, z) = (vec![1.0; 3], vec![0.5f64.ln(); 3]);
+//! let x = vec![1.0, 0.0, 0.0];
+//! let factors = Factors { x, b: one.clone(), c: one.clone(), delta: one, z, skip: vec![0.0] };
+//! let y = recurrence(&shape, &factors, &mut [0.0]);
+//! assert!((y[0] - 1.0).abs() < 1e-12 && (y[2] - 0.25).abs() < 1e-12);
+//! # Ok::<(), &str>(())
+//! ```
+//!
+//! # What it does not promise
+//! A right result when a value leaves the range of its scale, and anything against a party that leaves the
+//! protocol.
 #![forbid(unsafe_code)]
 
 mod contract;

@@ -1,5 +1,5 @@
-//! The share boundary (design 7.2): integer polynomials that two parties hold, to fixed-point shares of the
-//! slots and back.
+//! The share boundary: integer polynomials that two parties hold, to fixed-point shares of the slots and
+//! back.
 //!
 //! After a bounded mask the client has the integers `phase + mask`, the server `-mask` ([`crate::mask`]).
 //! Their sum is the phase, but the sum of their residues modulo `2^l` is not a sum of slots: the roots are

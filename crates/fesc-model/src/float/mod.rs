@@ -12,8 +12,8 @@
 //! ```
 //!
 //! then a final RMSNorm, and a classifier on pooled states or the language model head. The recurrence is
-//! [`Scan::Sequential`] as written, or [`Scan::Blocks`] in the block dual form of Mamba-2 (design 6.3), which
-//! is the same sum in another order and much faster.
+//! [`Scan::Sequential`] as written, or [`Scan::Blocks`] in the block dual form of Mamba-2, which is the same
+//! sum in another order and much faster.
 //!
 //! Cost of one layer at L tokens: L d_model (proj_dim + inner) multiplications for the projections and about
 //! L inner (Q + 2 state) for the scan in blocks of Q. Mamba-base at 2,048 tokens takes about 6.3 CPU seconds

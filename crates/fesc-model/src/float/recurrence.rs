@@ -22,20 +22,6 @@ pub struct Factors {
 /// `H = exp(z) H + Delta B x^T`, `y = C H + D x`, token by token. `state` (`state` rows of `inner`) is what
 /// the tokens begin with, and afterwards what they end with.
 ///
-/// ```
-/// use fesc_model::float::{Factors, recurrence};
-/// use fesc_model::{Config, Shape};
-/// let tiny = *Config::named("tiny").ok_or("no such shape")?.shape();
-/// let shape = Shape { heads: 1, head_dim: 1, state: 1, groups: 1, ..tiny };
-/// // An impulse that halves with every token.
-/// let (one, z) = (vec![1.0; 3], vec![0.5f64.ln(); 3]);
-/// let x = vec![1.0, 0.0, 0.0];
-/// let factors = Factors { x, b: one.clone(), c: one.clone(), delta: one, z, skip: vec![0.0] };
-/// let y = recurrence(&shape, &factors, &mut [0.0]);
-/// assert!((y[0] - 1.0).abs() < 1e-12 && (y[2] - 0.25).abs() < 1e-12);
-/// # Ok::<(), &str>(())
-/// ```
-///
 /// # Panics
 /// If a tensor does not have the size that its comment states.
 #[allow(clippy::indexing_slicing)]

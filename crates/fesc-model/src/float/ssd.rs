@@ -1,4 +1,4 @@
-//! The scan in block dual form (state space duality, Dao and Gu 2024; design 6.3).
+//! The scan in block dual form (state space duality, Dao and Gu 2024).
 //!
 //! With `cs_i = A cumsum(Delta)_i` inside a block of Q tokens, for each head:
 //!

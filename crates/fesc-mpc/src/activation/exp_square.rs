@@ -1,4 +1,4 @@
-//! `exp(z)` for `z <= 0` as `(1 + y + y^2/2)^(2^k)`, clamped (design 6.2): exact at 0, never above 1.
+//! `exp(z)` for `z <= 0` as `(1 + y + y^2/2)^(2^k)`, clamped: exact at 0, never above 1.
 //!
 //! One clamp (a piecewise form with one threshold), then `k + 1` squares, each with its truncation.
 

@@ -1,4 +1,4 @@
-//! A piecewise form with one more threshold per element, which only P1 knows (review E).
+//! A piecewise form with one more threshold per element, which only P1 knows.
 //!
 //! `(f(x), [x >= t])` for a public table `f` and P1's secret `t`, from one comparison of `K + 1` thresholds
 //! in which P1 is the sender: the sender subtracts thresholds from its own share, so none of them is ever

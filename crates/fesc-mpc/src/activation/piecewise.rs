@@ -1,4 +1,4 @@
-//! Threshold-shared piecewise polynomials (design 6.2): SiLU, softplus, exp.
+//! Threshold-shared piecewise polynomials: SiLU, softplus, exp.
 //!
 //! One comparison step for all `K` thresholds on the truncate-reduced input, one opened tensor for all
 //! pieces, one truncation. The masked input rides on the first message of the comparison, so an activation

@@ -1,4 +1,4 @@
-//! Bundles: a small graph of products over named masks (design, section 5).
+//! Bundles: a small graph of products over named masks.
 //!
 //! Each mask belongs to one tensor, which is opened once as `x - r` and then serves every product of the
 //! bundle: `[x y] = x^ y^ + x^ [r_y] + [r_x] y^ + [r_x r_y]` for any bilinear product. A product is an

@@ -1,4 +1,4 @@
-//! Random 1-of-8 oblivious transfers, the leaves of a comparison (review D).
+//! Random 1-of-8 oblivious transfers, the leaves of a comparison.
 //!
 //! The sender holds eight pads of `planes` bits per transfer, stored by *planes*: byte `p` of a transfer has
 //! bit `p` of pad `v` at its bit `v`. The receiver holds a random digit `v` and the bits of that pad, packed

@@ -3,7 +3,7 @@
 //!
 //! With `x^ = x - r` and `c_k = b_k xor rho_k` open, `b_k x` is linear: `[b_k] = c_k + (1 - 2 c_k)[rho_k]`,
 //! `[b_k x] = x^ [b_k] + c_k [r] + (1 - 2 c_k)[rho_k r]`; with `degree = 2` the same for `x^2` from `[r^2]`,
-//! `[rho_k r^2]`. One opened tensor serves all `K` bits (design 6.2, review D).
+//! `[rho_k r^2]`. One opened tensor serves all `K` bits.
 
 use fesc_ring::Ring;
 

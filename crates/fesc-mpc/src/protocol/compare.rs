@@ -1,4 +1,4 @@
-//! Many-threshold comparison on one digit decomposition (design 6.2, review D).
+//! Many-threshold comparison on one digit decomposition.
 //!
 //! `b_k = [x >= tau_k]` for signed `x` in `Z_2^n`. The sender subtracts `tau_k` from its share, so thresholds
 //! may be its secret. With low parts `a_k` (sender) and `c` (receiver) of `n - 1` bits, the sign of

@@ -1,4 +1,4 @@
-//! Truncation and change of ring (design 4, review C), in one protocol.
+//! Truncation and change of ring, in one protocol.
 //!
 //! [`Convert`] maps a share of `x` in `Z_2^l` to a share of `x / 2^s` in `Z_2^t`, with
 //! `y = (x0 >> s) + (x1 >> s) - w 2^(l-s)`, where `w` is the wrap of the two shares, needed only modulo
@@ -14,7 +14,7 @@
 //!
 //! Which of the two results comes out depends on the shares, so a truncation may never be the last step
 //! before an output is opened to a party that can repeat the computation: averages would show the bits that
-//! were cut (review A).
+//! were cut.
 
 use fesc_ring::Ring;
 

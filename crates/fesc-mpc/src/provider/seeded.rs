@@ -13,7 +13,7 @@ use crate::error::MpcError;
 /// Says which fields of which half are set to zero: `(number of the request, role, field)`.
 pub(crate) type Blank = Arc<dyn Fn(usize, Role, usize) -> bool + Send + Sync>;
 
-/// Insecure by design: each party could compute the other's half.
+/// Insecure: each party could compute the other's half.
 pub(crate) struct Seeded {
     role: Role,
     prg: Prg,

@@ -15,10 +15,10 @@ const fn set(name: &'static str, k: usize, t: usize, log_block: u32, bits: [f64;
     Published { name, set: (k, t, log_block), bits }
 }
 
-/// Those of emp-ot before 1.0 are in `ferret/constants.h` at commit 18f83b8; that of mpz is taken over from a
-/// review. By our count, which is unpublished; with three passes of Wiedemann instead of one, as the review
-/// had it, algebra has 73.6, 83.8 and 103.4 bits on the first three. By the formula of 2023/176 the first
-/// three have 109.6, 121.4 and 139.7 bits.
+/// Those of emp-ot before 1.0 are in `ferret/constants.h` at commit 18f83b8; that of mpz was taken over
+/// second-hand. By our count, which is unpublished; with three passes of Wiedemann instead of one algebra
+/// has 73.6, 83.8 and 103.4 bits on the first three. By the formula of 2023/176 the first three have 109.6,
+/// 121.4 and 139.7 bits.
 const SETS: [Published; 11] = [
     set("emp-ot before 1.0 (18f83b8), b11", 124_000, 4971, 11, [99.1, 59.7, 192.7, 72.1, 66.1]),
     set("emp-ot before 1.0 (18f83b8), b12", 238_000, 2507, 12, [101.1, 64.1, 187.5, 82.2, 69.5]),
@@ -57,8 +57,8 @@ fn log_choose(n: f64, d: u32) -> f64 {
     (0..d).map(|i| ((n - f64::from(i)) / f64::from(i + 1)).log2()).sum()
 }
 
-/// The count of the review of this crate (2026), written down independently: block Wiedemann in three passes,
-/// the check window by the four Russians, `(30 + w / log2 w) u^2`; representations without extra places, two
+/// A second count, written down independently of ours (2026): block Wiedemann in three passes, the check
+/// window by the four Russians, `(30 + w / log2 w) u^2`; representations without extra places, two
 /// operations an entry; the window without noise.
 fn reviewed(lpn: Lpn) -> f64 {
     let (u, block) = (fewest(lpn), f64::from(lpn.log_block).exp2());
@@ -77,8 +77,9 @@ fn reviewed(lpn: Lpn) -> f64 {
     best
 }
 
-/// The review's figures for the sets of that time come out within half a bit, and ours are at least 3 bits
-/// lower: one pass instead of three, extra places, one operation an entry, a window that may hold noise.
+/// The figures of the second count for the sets of that time come out within half a bit, and ours are at
+/// least 3 bits lower: one pass instead of three, extra places, one operation an entry, a window that may
+/// hold noise.
 #[test]
 fn the_review_is_reproduced_and_ours_is_lower() {
     for (k, t, log_block, theirs) in [(70_000, 2000, 9, 129.7), (30_000, 430, 8, 133.0), (66_607, 2000, 9, 123.4)] {
@@ -91,7 +92,7 @@ fn the_review_is_reproduced_and_ours_is_lower() {
 }
 
 /// What regularity adds on the fewest columns of the sets of that time: 2.4 and 14.1 bits for a set without
-/// noise by the review; less for the best attack, which tolerates noise.
+/// noise by the second count; less for the best attack, which tolerates noise.
 #[test]
 fn regularity_adds_what_the_product_says() {
     for (k, t, log_block, theirs, least) in [(70_000, 2000, 9, 2.4, 1.9), (30_000, 430, 8, 14.1, 12.0)] {

@@ -41,7 +41,7 @@ fn every_attack_on_the_standard_set_has_its_figure() {
 }
 
 /// The lightest rows that sum to zero, which exist and must not be found: weight and bias. The sets before
-/// July 2026 and an old one of emp-ot as the review has them.
+/// July 2026 and an old one of emp-ot as they were.
 #[test]
 fn light_dependencies_exist_and_have_this_bias() {
     let set = SilentParams::STANDARD;

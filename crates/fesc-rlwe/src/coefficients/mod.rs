@@ -1,6 +1,6 @@
 //! Products of one party's scalars by the other's vectors, `out_o = sum_j m_oj v_j mod 2^48`, as additive
 //! shares: how two parties make the cross terms of a matrix triple when one operand is the *same scalar* for
-//! many values (review G).
+//! many values.
 //!
 //! The key holder encrypts its vectors in the coefficients of polynomials. The evaluator multiplies by its
 //! own scalars, masks, re-randomises and answers. `N = 4096`, `q = 2^104` (the limit at this degree is 106

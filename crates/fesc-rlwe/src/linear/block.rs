@@ -2,7 +2,7 @@
 
 use crate::{Params, Result, RlweError};
 
-/// Most taps: design needs 4, and blocks stay long.
+/// Most taps: Mamba-2 has 4, and blocks stay long.
 const MAX_TAPS: usize = 64;
 
 /// A linear layer with a causal depthwise convolution after it.

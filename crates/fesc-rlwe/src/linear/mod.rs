@@ -1,4 +1,4 @@
-//! `Y = conv(X W)` on shares, by one message of the client (design 6.1).
+//! `Y = conv(X W)` on shares, by one message of the client.
 //!
 //! `X` (tokens x m) is additively shared over `Z_q`, `q = 2^l`; `W` (m x n) and the taps `w_k` of a causal
 //! convolution are the server's. Token `t` is the coefficient of `X^t` in `R = Z_q[X] / (X^N + 1)`, a feature
@@ -45,7 +45,7 @@
 //!
 //! What is realised is the *noisy* map above, not `conv(X W)`: the client knows `e_j, e', s`, so
 //! full-precision outputs would tell it about `W e`. Nothing computed from an output may go back to the
-//! server, and what the client learns in the end must be floored exactly (design 6.4).
+//! server, and what the client learns in the end must be floored exactly.
 //!
 //! Security of one secret at `N = 2048, q = 2^48`: 143 bits (MATZOV); a union over the secrets of a hint,
 //! 49,440 for Mamba-base, leaves 127.4. Tests: `hint_without_its_mask_gives_the_weights_away`,

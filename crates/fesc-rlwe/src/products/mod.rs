@@ -1,5 +1,5 @@
 //! Cross terms of products from RLWE: a [`CrossTerms`] generator over the [`crate::slots`] engine, for OLEs
-//! and matrix triples (design 5, review G).
+//! and matrix triples.
 //!
 //! Both parties hold additive shares of the operands' masks and want shares of `left0 right1 + left1 right0`.
 //! One encrypts its share of an operand slot by slot, the other multiplies by its own share of the other

@@ -140,7 +140,7 @@ fn new_order(root: [u8; 32], seed: u8) -> Key {
     key(public(), &mut stream(embedding::KEY), Some(stream(embedding::KEY_NOISE)))
 }
 
-/// The attack of the review, on what two builds have published. It supposes that the new key is the old one
+/// The attack on what two builds have published. It supposes that the new key is the old one
 /// moved by the trits of two words, which the old build had published, and that the noise is moved by
 /// `place`: `b'[i + place] - (a' s')[i + place] = b[i] - (a s)[i]` without any noise. Five coefficients are
 /// guessed, since there are fewer equations than unknowns; the rest is linear.

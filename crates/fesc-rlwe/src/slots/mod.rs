@@ -1,5 +1,4 @@
-//! Products of two parties' secret vectors as additive shares: BFV over slots, for OLEs and matrix triples
-//! (design 5, review G).
+//! Products of two parties' secret vectors as additive shares: BFV over slots, for OLEs and matrix triples.
 //!
 //! One side, the [`KeyHolder`], encrypts vectors of [`SlotParams::slots`] values. The other, the
 //! [`Evaluator`], multiplies them slot by slot with vectors of its own, adds up as many products as it likes,

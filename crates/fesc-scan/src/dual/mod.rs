@@ -1,5 +1,4 @@
-//! The block dual form on shares (design 6.3, review E): `fesc_model::twin`'s scan, step by step, in one pass
-//! over a segment.
+//! The block dual form on shares: `fesc_model::twin`'s scan, step by step, in one pass over a segment.
 //!
 //! All chunks and heads of a segment go through each step together, so rounds do not grow with tokens. Steps,
 //! with `cs` the sums of z inside a chunk (local) and s.* the layer's scales; `->` is one rounding:

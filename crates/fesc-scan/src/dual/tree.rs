@@ -1,4 +1,4 @@
-//! The aligned binary tree of recursive halving (design 6.3).
+//! The aligned binary tree of recursive halving.
 //!
 //! At level `l` a node covers `2 half` tokens, `half = 2^l`, and its midpoint is `m`. Token i from m on and
 //! token j before m meet in exactly one node of the tree, so
