@@ -36,6 +36,7 @@
 //! (the twin would refuse it).
 #![forbid(unsafe_code)]
 
+mod api;
 pub mod audit;
 mod block;
 mod error;
@@ -50,6 +51,7 @@ pub mod setup;
 pub mod stage;
 mod watch;
 
+pub use api::{Classification, Client, Listening, SETUP_LIMIT, Server, ServerBuilder};
 pub use error::{InferError, Result};
 pub use pads::{Ahead, Fresh, Pad, Pads};
 pub use run::{Answer, ClientKit, run_client, run_client_with, run_server};

@@ -253,7 +253,7 @@ fn a_public_part_stays_in_its_file() {
     assert_eq!(bytes.len() as u64, hosted.bytes);
     let file = open(&bytes).unwrap();
     assert_eq!(
-        (file.id, file.outline_digest, file.tokenizer.as_deref()),
+        (file.id, file.outline_digest, file.tokenizer_json()),
         (hosted.id, hosted.outline_digest, Some("words"))
     );
     assert!(written(&file.setup) == written(hosted.setup.client_setup()));

@@ -52,16 +52,6 @@ pub enum Refusal {
     /// The operating system gave no randomness.
     #[error("no randomness from the operating system ({0}); nothing secret can be made on this machine")]
     Randomness(String),
-    /// A secret that others can read.
-    #[error(
-        "{path} can be read by others (mode {mode:o}); make it yours alone with `chmod 600`, or begin with a new state directory"
-    )]
-    Exposed {
-        /// Where.
-        path: String,
-        /// Its mode.
-        mode: u32,
-    },
     /// A process of a measurement failed; `code` is the code of its own error.
     #[error("{who}: {message}")]
     Party {
@@ -119,11 +109,13 @@ pub fn session(error: &SessionError) -> Option<u8> {
         SessionError::Infer(e) => return infer(e),
         SessionError::Model(e) => return model(e),
         SessionError::Parameters { .. }
+        | SessionError::Exposed { .. }
         | SessionError::WrongModel { .. }
         | SessionError::Transcript
         | SessionError::Spent { .. }
         | SessionError::Randomness(_) => SECURITY,
         SessionError::TooLarge { .. } | SessionError::TooManyTokens { .. } | SessionError::TimeLimit(_) => LIMIT,
+        SessionError::NoHome(_) => USAGE,
         SessionError::Refused { kind: K::Tokens | K::Busy | K::Full, .. } => LIMIT,
         SessionError::Refused { kind: K::Parameters | K::NotListed | K::Budget, .. } => SECURITY,
         SessionError::Version { .. }
@@ -157,7 +149,7 @@ fn refusal(error: &Refusal) -> u8 {
     match error {
         Refusal::Usage(_) => USAGE,
         Refusal::Limit { .. } => LIMIT,
-        Refusal::Randomness(_) | Refusal::Exposed { .. } => SECURITY,
+        Refusal::Randomness(_) => SECURITY,
         Refusal::Party { code, .. } => *code,
     }
 }

@@ -32,6 +32,14 @@ impl Cache {
         Ok(Self { directory: directory.to_path_buf() })
     }
 
+    /// The user's own cache: `$XDG_CACHE_HOME/fesc`, or `~/.cache/fesc`.
+    ///
+    /// # Errors
+    /// If there is no home directory, or it cannot be used.
+    pub fn of_user() -> Result<Self> {
+        Self::open(&user_directory("XDG_CACHE_HOME", ".cache", "the cache")?)
+    }
+
     /// Where the public part of a model is, or would be.
     pub fn path(&self, id: Hex32) -> PathBuf {
         self.directory.join(format!("{id}.public"))
@@ -178,4 +186,14 @@ mod tests {
         assert!(matches!(filled, Err(SessionError::Malformed { .. })));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
+}
+
+/// The user's directory of this program for one purpose.
+///
+/// # Errors
+/// If neither `variable` nor a home directory is set; `what` names the purpose.
+pub fn user_directory(variable: &str, below_home: &str, what: &'static str) -> Result<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let base = set(variable).or_else(|| set("HOME").map(|home| home.join(below_home)));
+    Ok(base.ok_or(SessionError::NoHome(what))?.join("fesc"))
 }

@@ -62,6 +62,16 @@ pub enum SessionError {
         /// Digest of the peer's.
         theirs: String,
     },
+    /// A secret that others can read.
+    #[error(
+        "{path} has mode {mode:o}: others can read it. Take their rights away (chmod 600), and think about who has read it"
+    )]
+    Exposed {
+        /// The file.
+        path: String,
+        /// Its permissions.
+        mode: u32,
+    },
     /// The peer speaks another version of the session protocol.
     #[error("the peer speaks version {theirs} of sessions, this program {ours}; update the older one")]
     Version {
@@ -119,6 +129,12 @@ pub enum SessionError {
         /// Why, as a sentence.
         message: String,
     },
+    /// The model has no tokenizer.
+    #[error("this model reads no text: the server gave no tokenizer")]
+    NoTokenizer,
+    /// There is no directory for the cache.
+    #[error("there is no home directory; give a directory for {0}")]
+    NoHome(&'static str),
     /// The document is over the server's limit. Nothing of it was sent.
     #[error(
         "the document has {tokens} tokens, which needs a run of {bucket}; the server takes at most {limit}. Nothing was sent; \

@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::sync::Arc;
 
+use fesc_model::Tokenizer;
 use fesc_model::outline::Outline;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -51,7 +52,7 @@ pub struct Known {
     /// Digest of the outline.
     pub outline_digest: Hex32,
     /// The tokenizer, as JSON.
-    pub tokenizer: Option<String>,
+    tokenizer_json: Option<String>,
     /// Hints and table.
     pub setup: Arc<ClientSetup>,
 }
@@ -118,7 +119,8 @@ impl Front {
         if id != expected {
             return Err(SessionError::WrongModel { expected: expected.to_string(), got: id.to_string(), remedy });
         }
-        Ok(Known { id, outline, outline_digest: Hex32(outline_digest), tokenizer, setup: Arc::new(setup) })
+        let outline_digest = Hex32(outline_digest);
+        Ok(Known { id, outline, outline_digest, tokenizer_json: tokenizer, setup: Arc::new(setup) })
     }
 }
 
@@ -136,10 +138,29 @@ impl Known {
         front.with(setup, expected, remedy)
     }
 
+    /// The tokenizer's file, if the model reads text.
+    pub fn tokenizer_json(&self) -> Option<&str> {
+        self.tokenizer_json.as_deref()
+    }
+
+    /// The model's tokenizer, checked against its vocabulary.
+    ///
+    /// # Errors
+    /// If the model reads no text, or the tokenizer does not fit it.
+    pub fn tokenizer(&self) -> Result<Tokenizer> {
+        tokenizer(self.tokenizer_json.as_deref(), &self.outline)
+    }
+
     /// The name of a class, if the model has names.
     pub fn label(&self, class: usize) -> Option<&str> {
         self.outline.labels().get(class).map(String::as_str)
     }
+}
+
+fn tokenizer(json: Option<&str>, outline: &Outline) -> Result<Tokenizer> {
+    let tokenizer = Tokenizer::from_json(json.ok_or(SessionError::NoTokenizer)?)?;
+    tokenizer.check(outline.shape().vocab)?;
+    Ok(tokenizer)
 }
 
 /// A model as its server has it.
@@ -153,6 +174,7 @@ pub struct Hosted {
     /// Bytes of the public part.
     pub bytes: u64,
     card: Vec<u8>,
+    tokenizer_json: Option<String>,
     /// Weights and secrets.
     pub setup: ServerSetup,
 }
@@ -161,13 +183,22 @@ impl Hosted {
     /// Joins a server's setup with what clients must know besides: the tokenizer, if the model reads text.
     pub fn new(setup: ServerSetup, tokenizer: Option<String>) -> Result<Self> {
         let outline = setup.outline()?.clone();
+        let tokenizer_json = tokenizer.clone();
         let card = Card { outline: outline.to_json(), tokenizer };
         let problem = |e: serde_json::Error| SessionError::Malformed { what: "card", problem: e.to_string() };
         let card = serde_json::to_vec(&card).map_err(problem)?;
         let digest = outline.digest()?;
         let id = model_id(&digest, &setup.client_setup().digest(), &card);
         let bytes = 16 + card.len() as u64 + ClientSetup::bytes(&outline, setup.embedding())?;
-        Ok(Self { id, outline, outline_digest: Hex32(digest), bytes, card, setup })
+        Ok(Self { id, outline, outline_digest: Hex32(digest), bytes, card, tokenizer_json, setup })
+    }
+
+    /// The model's tokenizer.
+    ///
+    /// # Errors
+    /// If the model reads no text.
+    pub fn tokenizer(&self) -> Result<Tokenizer> {
+        tokenizer(self.tokenizer_json.as_deref(), &self.outline)
     }
 
     /// Writes the public part.

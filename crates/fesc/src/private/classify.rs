@@ -2,11 +2,10 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use fesc_infer::session::client::{Finished, Place, RunOptions};
 use fesc_infer::session::{Dial, Lines, Provider};
 use fesc_infer::{Answer, MAX_TOKENS};
-use fesc_model::Tokenizer;
 use fesc_model::metrics::softmax;
 use fesc_model::outline::scale::REVEAL;
 use serde_json::{Value, json};
@@ -40,11 +39,7 @@ pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: F
     if let Some(check) = &check {
         check.same_model(visit.known())?;
     }
-    let known = visit.known();
-    let tokenizer = known.tokenizer.as_deref().context("this model reads no text: the server gave no tokenizer")?;
-    let tokenizer = Tokenizer::from_json(tokenizer)?;
-    tokenizer.check(known.outline.shape().vocab)?;
-    let encoded = tokenizer.encode(&text, args.length.map_or(MAX_TOKENS, |l| l as usize))?;
+    let encoded = visit.known().tokenizer()?.encode(&text, args.length.map_or(MAX_TOKENS, |l| l as usize))?;
     let finished = visit.classify(&encoded.ids, &options, &mut shown)?;
     drop(shown);
     let seconds = start.elapsed().as_secs_f64();

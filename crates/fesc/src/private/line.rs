@@ -1,17 +1,15 @@
 //! Connections as the command line describes them, and what a terminal sees of a session.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use fesc_infer::session::cache::Cache;
+use fesc_infer::session::cache::{Cache, user_directory};
 use fesc_infer::session::client::{Place, Visit};
 use fesc_infer::session::{Dial, Fresh, Lines, RefusalKind, SessionError};
-use fesc_infer::{Doing, Watch};
+use fesc_infer::{Doing, SETUP_LIMIT, Watch};
 use fesc_net::{ClientSecurity, Config, Fingerprint, Identity};
 
-use super::SETUP_LIMIT;
 use super::queues::CONNECTION;
 use crate::cli::{ConnectArgs, LineArgs, ThirdArgs};
 use crate::exit::Refusal;
@@ -77,7 +75,7 @@ pub fn third(args: &ThirdArgs, line: &LineArgs, plaintext: bool, lines: Option<&
 fn cache(args: &ConnectArgs) -> Result<Cache> {
     let directory = match &args.cache {
         Some(directory) => directory.clone(),
-        None => user_directory("XDG_CACHE_HOME", ".cache", "--cache DIR")?,
+        None => user_directory("XDG_CACHE_HOME", ".cache", "--cache")?,
     };
     Ok(Cache::open(&directory)?)
 }
@@ -86,18 +84,9 @@ fn cache(args: &ConnectArgs) -> Result<Cache> {
 pub fn place(directory: &std::path::Path, args: &ConnectArgs) -> Result<Place> {
     let state = match &args.state {
         Some(state) => state.clone(),
-        None => user_directory("XDG_STATE_HOME", ".local/state", "--state DIR")?,
+        None => user_directory("XDG_STATE_HOME", ".local/state", "--state")?,
     };
     Ok(Place { directory: directory.to_path_buf(), state })
-}
-
-fn user_directory(variable: &str, below_home: &str, option: &str) -> Result<PathBuf> {
-    let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let base = set(variable).or_else(|| set("HOME").map(|home| home.join(below_home)));
-    let Some(base) = base else {
-        return Err(Refusal::Usage(format!("there is no home directory; give {option}")).into());
-    };
-    Ok(base.join("fesc"))
 }
 
 /// Connects and agrees on terms, again and again while the server is busy and there is time to wait.

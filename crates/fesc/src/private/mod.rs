@@ -7,7 +7,6 @@ mod line;
 mod prepare;
 mod queues;
 mod serve;
-mod state;
 pub mod trust;
 mod verify;
 
@@ -15,6 +14,3 @@ pub use classify::{explain, run as classify};
 pub use dealer::run as dealer;
 pub use prepare::run as prepare;
 pub use serve::run as serve;
-
-/// No public part of a model is larger.
-const SETUP_LIMIT: u64 = 16 << 30;

@@ -1,30 +1,25 @@
 //! `fesc serve`: a model for clients that do not show their documents.
 
 use std::io::Read;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::Result;
-use fesc_infer::session::public::Hosted;
+use fesc_infer::session::SessionError;
 use fesc_infer::session::server::access::AccessOptions;
-use fesc_infer::session::server::{Audience, Event, Limits, Options, Server, descriptors};
+use fesc_infer::session::server::{Audience, Event, Limits, Options, descriptors};
 use fesc_infer::session::source::shelf::Amount;
-use fesc_infer::session::{Fresh, SessionError};
-use fesc_infer::{Reveal, SCHEME, ServerSetup};
-use fesc_net::{Config, Identity, Listener, ServerSecurity};
-use fesc_ring::memory::give_back;
+use fesc_infer::{Reveal, SCHEME, Server};
+use fesc_net::{Config, Identity};
 
 use super::queues::Queues;
-use super::state::Master;
-use super::{line, state, trust};
-use crate::classifier;
+use super::{line, trust};
 use crate::cli::ServeArgs;
-use crate::exit;
-use crate::interrupt;
 use crate::progress::Progress;
-use crate::random::os_random;
 use crate::report::{Format, Report, Row};
 use crate::usage::{available_memory, open_file_limit};
+use crate::{classifier, exit, interrupt};
 
 /// Serves until it is told to stop.
 pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
@@ -41,45 +36,52 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
     let progress = Progress::start("loading the model");
     let directory = (args.model.as_os_str() != "built-in").then_some(args.model.as_path());
     let classifier = classifier::load(directory)?;
-    let (name, tokenizer_json) = (classifier.name().to_string(), classifier.tokenizer_json().to_string());
-    let twin = classifier.twin(args.plan)?;
-    drop(classifier);
-    let Master { seed: master, replaced } = state::master(&args.state, &mut os_random()?)?;
-    if !replaced.is_empty() {
-        eprintln!(
-            "fesc: {} was made by another version of what servers publish ({}). What came from it is not continued, since \
-             two versions under one seed can give secrets away: this server has a new root (version {SCHEME}), and clients \
-             download the model's public part once more. The old file is no longer needed.",
-            args.state.display(),
-            replaced.join(", ")
-        );
-    }
+    let name = classifier.name().to_string();
     progress.say("making the model's public part");
-    let setup = ServerSetup::in_directory(&twin, *master, args.embedding.into(), &args.state)?;
-    // The weights are in the setup's file from here on.
-    drop(twin);
-    give_back();
-    let hosted = Hosted::new(setup, Some(tokenizer_json))?;
+    let counts = Arc::new(Counts::default());
+    let options = options(args, &queues)?;
+    let server = Server::builder(classifier)
+        .plan(args.plan)
+        .embedding(args.embedding.into())
+        .state(&args.state)
+        .audience(Box::new(Log(Arc::clone(&counts))))
+        .options(|o| *o = options)
+        .build()?;
     drop(progress);
-    let public_bytes = hosted.bytes;
-    let (security, pin) = if args.insecure_plaintext {
-        tracing::warn!("without TLS: anybody on the way reads and changes everything");
-        (ServerSecurity::InsecurePlaintext, None)
-    } else {
-        let identity = match (&args.key, &args.cert) {
-            (Some(key), Some(cert)) => Identity::load(key, cert)?,
-            _ => state::identity(&args.state)?,
-        };
-        let pin = identity.fingerprint().to_string();
-        (ServerSecurity::Tls(identity), Some(pin))
+    let config = Config { queue_bytes: queues.connection as usize, ..line::config(&args.line) };
+    let listening = match (args.insecure_plaintext, &args.key, &args.cert) {
+        (true, ..) => server.listen_in_plaintext(&args.listen, config)?,
+        (false, Some(key), Some(cert)) => server.listen_as(&args.listen, Identity::load(key, cert)?, config)?,
+        (false, ..) => server.listen_as(&args.listen, server.identity()?, config)?,
     };
-    if args.insecure_verify {
-        eprintln!(
-            "fesc: INSECURE: this server gives its shares of hidden values to every client that asks. \
-             Clients can read the model. For checks of the program only."
-        );
-    }
-    let options = Options {
+    warn(args, server.replaced_seeds(), listening.address());
+    let stop = told_to_stop(args.stop_with_stdin)?;
+    let mut report = Report::new(format);
+    report.add(
+        Row::new()
+            .with("listening", listening.address().to_string())
+            .with("fingerprint", listening.fingerprint().map(|pin| pin.to_string()))
+            .with("model_id", server.model())
+            .detail("model", name)
+            .detail("plan", args.plan.name())
+            .detail("max_tokens", args.max_tokens)
+            .detail("max_sessions", args.max_sessions)
+            .detail("queue_bytes", queues.total)
+            .detail("listed_clients_only", args.clients.is_some())
+            .detail("public_bytes", server.public_bytes())
+            .detail("pid", std::process::id()),
+    )?;
+    report.finish()?;
+    listening.run(&stop)?;
+    let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
+    let mut report = Report::new(format);
+    report.add(Row::new().with("served", count(&counts.served)).with("failed", count(&counts.failed)))?;
+    report.finish()
+}
+
+/// The command line's limits and rights.
+fn options(args: &ServeArgs, queues: &Queues) -> Result<Options> {
+    Ok(Options {
         limits: Limits {
             sessions: args.max_sessions.into(),
             tokens: args.max_tokens as usize,
@@ -102,40 +104,35 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
         dealer: line::third(&args.third, &args.line, args.insecure_plaintext, None)?,
         insecure_verify: args.insecure_verify,
         code: |error| exit::session(error).unwrap_or(exit::OTHER),
-    };
-    let counts = Arc::new(Counts::default());
-    let server = Arc::new(Server::new(hosted, options, Box::new(Log(Arc::clone(&counts))))?);
-    let config = Config { queue_bytes: queues.connection as usize, ..line::config(&args.line) };
-    let listener = Listener::bind(&args.listen, security, config)?;
-    if args.clients.is_none() && !listener.address().ip().is_loopback() {
+    })
+}
+
+/// What an operator should know before the first client comes.
+fn warn(args: &ServeArgs, replaced: &[String], address: SocketAddr) {
+    if !replaced.is_empty() {
         eprintln!(
-            "fesc: this server listens on {} and has no list of clients: anybody who reaches it may ask as often as they \
-             like, and labels of many documents teach the model. Give --clients FILE (see `fesc keygen --client`).",
-            listener.address()
+            "fesc: {} was made by another version of what servers publish ({}). What came from it is not continued, since \
+             two versions under one seed can give secrets away: this server has a new root (version {SCHEME}), and clients \
+             download the model's public part once more. The old file is no longer needed.",
+            args.state.display(),
+            replaced.join(", ")
         );
     }
-    let stop = told_to_stop(args.stop_with_stdin)?;
-    let mut report = Report::new(format);
-    report.add(
-        Row::new()
-            .with("listening", listener.address().to_string())
-            .with("fingerprint", pin)
-            .with("model_id", server.model().to_string())
-            .detail("model", name)
-            .detail("plan", args.plan.name())
-            .detail("max_tokens", args.max_tokens)
-            .detail("max_sessions", args.max_sessions)
-            .detail("queue_bytes", queues.total)
-            .detail("listed_clients_only", args.clients.is_some())
-            .detail("public_bytes", public_bytes)
-            .detail("pid", std::process::id()),
-    )?;
-    report.finish()?;
-    server.run(&listener, &Fresh::os(), &stop)?;
-    let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
-    let mut report = Report::new(format);
-    report.add(Row::new().with("served", count(&counts.served)).with("failed", count(&counts.failed)))?;
-    report.finish()
+    if args.insecure_plaintext {
+        tracing::warn!("without TLS: anybody on the way reads and changes everything");
+    }
+    if args.insecure_verify {
+        eprintln!(
+            "fesc: INSECURE: this server gives its shares of hidden values to every client that asks. \
+             Clients can read the model. For checks of the program only."
+        );
+    }
+    if args.clients.is_none() && !address.ip().is_loopback() {
+        eprintln!(
+            "fesc: this server listens on {address} and has no list of clients: anybody who reaches it may ask as often as \
+             they like, and labels of many documents teach the model. Give --clients FILE (see `fesc keygen --client`)."
+        );
+    }
 }
 
 /// Refuses a server that could run out of open files in the middle of its sessions. Where the system does not

@@ -17,6 +17,7 @@
 pub mod access;
 mod attend;
 pub(super) mod seats;
+pub mod state;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -149,6 +150,11 @@ impl Server {
         let days = self.options.limits.prepared_days;
         shelf.expire(Duration::from_secs(86_400 * u64::from(days)))?;
         Ok(days)
+    }
+
+    /// What it serves.
+    pub fn hosted(&self) -> &Hosted {
+        &self.hosted
     }
 
     /// The model id.

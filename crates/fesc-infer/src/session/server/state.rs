@@ -4,13 +4,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use fesc_infer::SCHEME;
 use fesc_net::Identity;
 use fesc_ring::Prg;
 use zeroize::Zeroizing;
 
-use crate::exit::Refusal;
+use crate::session::error::{Result, SessionError, at};
+use crate::session::journal::private_directory;
+use crate::setup::SCHEME;
 
 /// A state directory's master seed, and whether the directory has one of another scheme.
 pub struct Master {
@@ -30,20 +30,16 @@ fn name_of_seed() -> String {
 /// The same seed and the same weights give the same public part, so that clients keep their downloads. A seed
 /// of another [`SCHEME`] is never used: what another build published from it may have related secrets.
 pub fn master(directory: &Path, prg: &mut Prg) -> Result<Master> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(directory).with_context(|| directory.display().to_string())?;
+    private_directory(directory)?;
     let path = directory.join(name_of_seed());
-    let name = || path.display().to_string();
     match File::open(&path) {
         Ok(file) => {
             private(&file, &path)?;
             // Room for all of it: a vector that grows leaves copies behind.
             let mut read = Zeroizing::new(Vec::with_capacity(64));
-            file.take(33).read_to_end(&mut read).with_context(name)?;
-            let wrong = || Refusal::Usage(format!("{} is no master seed: it must have 32 bytes", name()));
+            file.take(33).read_to_end(&mut read).map_err(at(&path))?;
+            let problem = "no master seed: it must have 32 bytes".to_string();
+            let wrong = || SessionError::File { path: path.display().to_string(), problem };
             let mut seed = Zeroizing::new([0; 32]);
             seed.copy_from_slice(Some(&read[..]).filter(|r| r.len() == 32).ok_or_else(wrong)?);
             Ok(Master { seed, replaced: Vec::new() })
@@ -55,17 +51,17 @@ pub fn master(directory: &Path, prg: &mut Prg) -> Result<Master> {
             options.write(true).create_new(true);
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut file = options.open(&path).with_context(name)?;
-            file.write_all(&*seed).and_then(|()| file.sync_all()).with_context(name)?;
+            let mut file = options.open(&path).map_err(at(&path))?;
+            file.write_all(&*seed).and_then(|()| file.sync_all()).map_err(at(&path))?;
             Ok(Master { seed, replaced: other_seeds(directory)? })
         }
-        Err(e) => Err(e).with_context(name),
+        Err(e) => Err(at(&path)(e)),
     }
 }
 
 /// Master seeds of other versions of what is published.
 fn other_seeds(directory: &Path) -> Result<Vec<String>> {
-    let entries = fs::read_dir(directory).with_context(|| directory.display().to_string())?;
+    let entries = fs::read_dir(directory).map_err(at(directory))?;
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut names: Vec<String> =
         names.filter(|n| n.starts_with("master") && n.ends_with(".seed") && *n != name_of_seed()).collect();
@@ -77,9 +73,9 @@ fn other_seeds(directory: &Path) -> Result<Vec<String>> {
 #[cfg(unix)]
 fn private(file: &File, path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    let mode = file.metadata().with_context(|| path.display().to_string())?.permissions().mode();
+    let mode = file.metadata().map_err(at(path))?.permissions().mode();
     if mode & 0o077 != 0 {
-        return Err(Refusal::Exposed { path: path.display().to_string(), mode: mode & 0o777 }.into());
+        return Err(SessionError::Exposed { path: path.display().to_string(), mode: mode & 0o777 });
     }
     Ok(())
 }
@@ -119,13 +115,14 @@ mod tests {
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
             fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
             let error = master(&state, &mut Prg::from_seed([2; 16])).err().unwrap();
-            assert_eq!(crate::exit::code(&error), crate::exit::SECURITY);
+            assert!(matches!(error, SessionError::Exposed { mode: 0o644, .. }));
         }
         fs::remove_file(state.join(name_of_seed())).unwrap();
         fs::write(state.join(name_of_seed()), [0; 31]).unwrap();
         assert!(master(&state, &mut Prg::from_seed([2; 16])).is_err());
         assert_eq!(identity(&state).unwrap().fingerprint(), identity(&state).unwrap().fingerprint());
     }
+
     /// An old seed is neither used nor touched.
     #[test]
     fn a_state_directory_of_another_scheme_gets_a_new_root() {
