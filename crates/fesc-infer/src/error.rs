@@ -148,7 +148,7 @@ pub enum InferError {
     },
     /// The thread that prepares blocks ended before the run did.
     #[error("the thread that prepares the linear layers ended early; its error came before")]
-    Pads,
+    BlockSource,
 }
 
 impl From<ScanError> for InferError {

@@ -1,8 +1,8 @@
 //! The one file that turns a plan into kernels.
 //!
 //! A plan is public data ([`fesc_model::Plan`]); here each of its choices becomes a struct behind a trait of
-//! [`crate::stage`]. The block protocol ([`crate::block`]) names no kernel. To add one: write it in `kernel/`, name it in
-//! the plan, and choose it here.
+//! [`crate::stage`]. The block protocol ([`crate::block`]) names no kernel. To add one: write it in
+//! `kernel/`, name it in the plan, and choose it here.
 
 use fesc_model::Plan;
 use fesc_model::outline::{NormForm, Outline};
@@ -49,7 +49,8 @@ pub fn supported(plan: &Plan) -> Result<()> {
     Err(InferError::Plan { why, known: PLANS.join(", ") })
 }
 
-/// What both ends must have in common besides the outline: the plan's name, and the parameters of its kernels.
+/// What both ends must have in common besides the outline: the plan's name, and the parameters of its
+/// kernels.
 ///
 /// # Errors
 /// If the plan has no kernels, or their parameters are refused.

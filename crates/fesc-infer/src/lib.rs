@@ -2,15 +2,16 @@
 //!
 //! Where to look:
 //! - [`stage`]: the stages, each a map from shares to shares with a declared cost;
-//! - [`Schedule`]: the schedule of one inference: stages in order, their costs ([`Schedule::costs`]), correlations
-//!   ([`Schedule::demand`]) and prepared blocks ([`Schedule::pads`]), all known before anything runs;
+//! - [`Schedule`]: the schedule of one inference: stages in order, their costs ([`Schedule::costs`]),
+//!   correlations ([`Schedule::demand`]) and prepared blocks ([`Schedule::blocks`]), all known before
+//!   anything runs;
 //! - `layer`: the block protocol, written once over the stages for both parties;
 //! - [`run_client`], [`run_server`]: the two runs; [`Watch`] follows them;
 //! - [`setup`]: what is made once per model: [`ServerSetup`] keeps the RLWE secrets, [`ClientSetup`] is what
 //!   clients download;
 //! - [`audit`]: every message of the program, in one table;
-//! - [`pads`]: the client's input-independent work on the linear layers, as it is needed or ahead in a
-//!   thread; [`kept`]: on disk.
+//! - [`blocks`]: the client's input-independent work on the linear layers, as it is needed or ahead in a
+//!   thread; [`blocks::disk`]: on disk.
 //!
 //! # What a run computes
 //! What `fesc_model::Twin` computes, stage by stage: every rounding gives the twin's integer or its
@@ -39,11 +40,10 @@
 mod api;
 pub mod audit;
 mod block;
+pub mod blocks;
 mod error;
-pub mod kept;
 pub mod kernel;
 pub mod kernels;
-pub mod pads;
 mod run;
 mod schedule;
 pub mod session;
@@ -52,8 +52,8 @@ pub mod stage;
 mod watch;
 
 pub use api::{Classification, Client, Listening, SETUP_LIMIT, Server, ServerBuilder};
+pub use blocks::{BlockId, BlockSource, BlocksAhead, FreshBlocks};
 pub use error::{InferError, Result};
-pub use pads::{Ahead, Fresh, Pad, Pads};
 pub use run::{Answer, ClientKit, run_client, run_client_with, run_server};
 pub use schedule::{MAX_TOKENS, Reveal, Schedule, StageCost};
 pub use setup::{ClientSetup, Matrix, SCHEME, ServerSetup};

@@ -5,7 +5,7 @@ use fesc_ring::Prg;
 use zeroize::Zeroizing;
 
 use crate::block::{Block, Memory};
-use crate::pads::{Fresh, Pads};
+use crate::blocks::{BlockSource, FreshBlocks};
 use crate::schedule::{Reveal, Schedule, Segment};
 use crate::setup::{ClientSetup, ServerSetup};
 use crate::stage::{HeadSecrets, Kit, Rows, Side, Stage, selection};
@@ -44,7 +44,7 @@ pub struct ClientKit<'a> {
     /// The pooling vector.
     pub select: &'a [u64],
     /// Prepared blocks of the linear layers.
-    pub pads: &'a mut dyn Pads,
+    pub blocks: &'a mut dyn BlockSource,
     /// Randomness of the queries to the table.
     pub prg: &'a mut Prg,
 }
@@ -63,11 +63,11 @@ pub fn run_client(
     prg: &mut Prg,
     watch: &mut dyn Watch,
 ) -> Result<Answer> {
-    let mut pads = Fresh::new(setup, prg.fork());
-    run_client_with(party, schedule, setup, ids, prg, &mut pads, watch)
+    let mut blocks = FreshBlocks::new(setup, prg.fork());
+    run_client_with(party, schedule, setup, ids, prg, &mut blocks, watch)
 }
 
-/// The same with blocks from elsewhere, made in the order of [`Schedule::pads`].
+/// The same with blocks from elsewhere, made in the order of [`Schedule::blocks`].
 ///
 /// # Errors
 /// As [`run_client`].
@@ -77,7 +77,7 @@ pub fn run_client_with(
     setup: &ClientSetup,
     ids: &[u32],
     prg: &mut Prg,
-    pads: &mut dyn Pads,
+    blocks: &mut dyn BlockSource,
     watch: &mut dyn Watch,
 ) -> Result<Answer> {
     check_role(party, Role::P0)?;
@@ -93,9 +93,9 @@ pub fn run_client_with(
     let mut padded = Zeroizing::new(ids.to_vec());
     padded.resize(room, 0);
     let select = Zeroizing::new(selection(schedule.outline().shape().pooling, ids.len(), room));
-    let mut kit = ClientKit { setup, ids: &padded, select: &select, pads, prg };
+    let mut kit = ClientKit { setup, ids: &padded, select: &select, blocks, prg };
     let logits = logits(party, schedule, Side::Client(&mut kit), watch)?;
-    watch.offline(kit.pads.seconds());
+    watch.offline(kit.blocks.seconds());
     let nothing = InferError::Misuse { what: "the answer", why: "it was not opened to the client" };
     reveal(party, schedule, &logits, watch)?.ok_or(nothing)
 }

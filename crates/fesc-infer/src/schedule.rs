@@ -17,8 +17,8 @@ use fesc_mpc::{Cost, Ledger, Request};
 use fesc_rlwe::Params;
 
 use crate::block::Block;
+use crate::blocks::BlockId;
 use crate::kernels;
-use crate::pads::Pad;
 use crate::setup::Matrix;
 use crate::stage::{Embed, Embedding, Floor, Head, Label, Norm, Pool, Stage, Widths};
 use crate::{InferError, Result};
@@ -273,13 +273,13 @@ impl Schedule {
     }
 
     /// Every block of the client's linear layers in the order in which a run takes them.
-    pub fn pads(&self) -> impl Iterator<Item = Result<Pad>> + '_ {
+    pub fn blocks(&self) -> impl Iterator<Item = Result<BlockId>> + '_ {
         let layers = 0..self.outline.shape().layers;
         let places = layers.flat_map(|layer| self.segments().map(move |segment| (layer, segment)));
         places.flat_map(|(layer, segment)| {
-            let blocks = |matrix: Matrix| -> Result<Vec<Pad>> {
+            let blocks = |matrix: Matrix| -> Result<Vec<BlockId>> {
                 let projection = kernels::projection(self, layer, matrix, &segment)?;
-                let pad = |(index, &block)| Pad { layer, matrix, segment: segment.index, index, block };
+                let pad = |(index, &block)| BlockId { layer, matrix, segment: segment.index, index, block };
                 Ok(projection.ahead().iter().enumerate().map(pad).collect())
             };
             Matrix::ALL.map(blocks).into_iter().flat_map(|made| match made {

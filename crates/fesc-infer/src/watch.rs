@@ -28,13 +28,15 @@ pub trait Watch {
         let _ = doing;
     }
 
-    /// This party's share of the residual stream that enters a layer; `layer = layers`: of the one that leaves the last.
-    /// Both shares together are the secret: whoever joins them breaks the privacy of the run.
+    /// This party's share of the residual stream that enters a layer; `layer = layers`: of the one that
+    /// leaves the last. Both shares together are the secret: whoever joins them breaks the privacy of the
+    /// run.
     fn stream(&mut self, layer: usize, share: &Shared) {
         let _ = (layer, share);
     }
 
-    /// At the end: the client's seconds for what does not depend on the document (its blocks of the linear layers).
+    /// At the end: the client's seconds for what does not depend on the document (its blocks of the linear
+    /// layers).
     fn offline(&mut self, seconds: f64) {
         let _ = seconds;
     }

@@ -19,7 +19,7 @@ use fesc_infer::session::client::Visit;
 use fesc_infer::session::public::Hosted;
 use fesc_infer::session::server::access::{Ending, Line};
 use fesc_infer::session::server::{Limits, Options, Server};
-use fesc_infer::session::{Dial, Fresh, Provider, RefusalKind, SessionError, dealer};
+use fesc_infer::session::{Dial, Provider, Randomness, RefusalKind, SessionError, dealer};
 use fesc_net::{ClientSecurity, Config, Fingerprint, Identity, Listener, ServerSecurity};
 
 /// Set in the process that is the server.
@@ -73,7 +73,7 @@ fn server_process() {
     let listener = Listener::bind("127.0.0.1:0", ServerSecurity::Tls(identity), Config::default()).unwrap();
     println!("listening {}", listener.address());
     std::io::stdout().flush().unwrap();
-    Arc::new(server.unwrap()).run(&listener, &Fresh::os(), &AtomicBool::new(false)).unwrap();
+    Arc::new(server.unwrap()).run(&listener, &Randomness::os(), &AtomicBool::new(false)).unwrap();
 }
 
 /// A client with a certificate of its own, or without one.
@@ -82,18 +82,18 @@ fn dial(address: &str, pin: Fingerprint, identity: Option<&Arc<Identity>>) -> Di
         Some(identity) => ClientSecurity::TlsAs(pin, Arc::clone(identity)),
         None => ClientSecurity::Tls(pin),
     };
-    Dial { address: address.into(), security, config: Config::default(), lines: None }
+    Dial { address: address.into(), security, config: Config::default(), cancel: None }
 }
 
 /// Without TLS: the dealer of these tests.
 fn plain(address: &str) -> Dial {
     let security = ClientSecurity::InsecurePlaintext;
-    Dial { address: address.into(), security, config: Config::default(), lines: None }
+    Dial { address: address.into(), security, config: Config::default(), cancel: None }
 }
 
 fn classify(dial: &Dial, dealer: &str, cache: &Path, ids: &[u32]) -> Result<usize, SessionError> {
     let cache = Cache::open(cache).unwrap();
-    let visit = Visit::start(dial, &cache, None, 1 << 30, &Fresh::os(), &mut Unwatched)?;
+    let visit = Visit::start(dial, &cache, None, 1 << 30, &Randomness::os(), &mut Unwatched)?;
     // A dealer, so that 200 sessions take seconds: nothing here depends on who makes correlations.
     let choice = label(Provider::Dealer(plain(dealer)));
     visit.classify(ids, &choice, &mut Unwatched).map(|f| f.answer.class())
@@ -121,7 +121,7 @@ fn counts_and_log_lines_are_right_after_a_kill() {
     let dealer = &dealer_listener.address().to_string();
     std::fs::write(place.join("dealer"), dealer).unwrap();
     // It ends with the process of the tests.
-    std::thread::spawn(move || dealer::serve(&dealer_listener, &Fresh::os(), &AtomicBool::new(false), &|_| {}));
+    std::thread::spawn(move || dealer::serve(&dealer_listener, &Randomness::os(), &AtomicBool::new(false), &|_| {}));
     let server_identity = Identity::generate().unwrap();
     server_identity.save(&place.join("server.key"), &place.join("server.crt")).unwrap();
     let pin = server_identity.fingerprint();
@@ -241,10 +241,10 @@ fn a_flood_of_strangers_does_not_keep_a_second_connection_out() {
     let listener = Listener::bind("127.0.0.1:0", ServerSecurity::Tls(identity), Config::default()).unwrap();
     let (address, stop, ended) = (listener.address().to_string(), AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        let serving = scope.spawn(|| server.run(&listener, &Fresh::os(), &stop));
+        let serving = scope.spawn(|| server.run(&listener, &Randomness::os(), &stop));
         let cache = Cache::open(&root.path().join("cache")).unwrap();
         let dial = dial(&address, pin, None);
-        let visit = Visit::start(&dial, &cache, None, 1 << 30, &Fresh::os(), &mut Unwatched).unwrap();
+        let visit = Visit::start(&dial, &cache, None, 1 << 30, &Randomness::os(), &mut Unwatched).unwrap();
         // At most 30 seconds of at most one connection in 2 ms.
         let flood = scope.spawn(|| {
             let mut silent = std::collections::VecDeque::new();

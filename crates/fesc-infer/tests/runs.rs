@@ -14,7 +14,9 @@
 mod common;
 
 use common::*;
-use fesc_infer::{Ahead, Answer, Embedding, Reveal, Schedule, ServerSetup, Unwatched, run_client_with, run_server};
+use fesc_infer::{
+    Answer, BlocksAhead, Embedding, Reveal, Schedule, ServerSetup, Unwatched, run_client_with, run_server,
+};
 use fesc_model::twin::{Rounding, Twin};
 use fesc_model::{Pooling, Shape};
 use fesc_mpc::Cost;
@@ -117,7 +119,7 @@ fn run(schedule: &Schedule, setup: &ServerSetup, ids: &[u32]) -> fesc_infer::Res
     let client = setup.client_setup();
     let ran = both(
         |p| {
-            let mut pads = Ahead::start(client.clone(), schedule, 2, Prg::from_seed([1; 16]))?;
+            let mut pads = BlocksAhead::start(client.clone(), schedule, 2, Prg::from_seed([1; 16]))?;
             Ok(run_client_with(p, schedule, client, ids, &mut Prg::from_seed([2; 16]), &mut pads, &mut Unwatched))
         },
         |p| Ok(run_server(p, schedule, setup, &mut Unwatched)),

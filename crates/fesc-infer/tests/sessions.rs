@@ -13,8 +13,8 @@ use common::*;
 use fesc_infer::session::handshake::{Greeting, Reply, Step, Terms};
 use fesc_infer::session::message::Talk;
 use fesc_infer::session::server::Limits;
-use fesc_infer::session::source::shelf::{Amount, Shelf, Spent, bytes_of};
-use fesc_infer::session::{Dial, Lines, Provider, RefusalKind, SessionError, hello};
+use fesc_infer::session::source::stores::{Amount, StoreDirectory, UsedList, bytes_of};
+use fesc_infer::session::{CancelHandle, Dial, Provider, RefusalKind, SessionError, hello};
 use fesc_infer::{Embedding, Reveal, Schedule, Unwatched};
 use fesc_model::twin::Rounding;
 use fesc_mpc::Role;
@@ -54,8 +54,8 @@ fn prepared_correlations_are_used_once_and_nothing_of_them_stays() {
         visit().prepare(128, Reveal::Label, 1, &place(ours), &mut Unwatched).unwrap();
         let schedule = schedule();
         for (directory, role) in [(ours, Role::P0), (theirs, Role::P1)] {
-            let spent = Spent::open(&place(directory).state, role).unwrap();
-            let held = Shelf::open(directory, spent).unwrap().holds().unwrap();
+            let spent = UsedList::open(&place(directory).state, role).unwrap();
+            let held = StoreDirectory::open(directory, spent).unwrap().holds().unwrap();
             assert_eq!(
                 held,
                 Amount { stores: 1, bytes: bytes_of(&schedule, role).unwrap() },
@@ -115,7 +115,7 @@ fn a_shelf_that_was_put_back_is_refused_on_both_sides() {
         };
         let class = classify().unwrap();
         put_back();
-        let spent = |refused: SessionError| matches!(refused, SessionError::Spent { .. });
+        let spent = |refused: SessionError| matches!(refused, SessionError::UsedBefore { .. });
         assert!(spent(classify().unwrap_err()), "the client's own list");
         std::fs::remove_file(&lists[0]).unwrap();
         assert!(spent(classify().unwrap_err()), "and a new list does not know it");
@@ -182,7 +182,7 @@ fn a_client_cannot_fill_the_servers_disk() {
 #[test]
 fn a_client_that_says_nothing_gives_its_seat_to_another() {
     let cache = tempfile::tempdir().unwrap();
-    let limits = Limits { speak: Duration::from_secs(3), ..limits() };
+    let limits = Limits { reply_timeout: Duration::from_secs(3), ..limits() };
     with_server(limits, None, |dial, failures| {
         // The public part is there: for who has just taken it there is more time.
         drop(visit_soon(dial, cache.path()));
@@ -200,7 +200,7 @@ fn a_client_that_says_nothing_gives_its_seat_to_another() {
 #[test]
 fn a_client_that_has_just_taken_the_public_part_has_longer_to_speak() {
     let cache = tempfile::tempdir().unwrap();
-    let limits = Limits { speak: Duration::from_secs(3), ..limits() };
+    let limits = Limits { reply_timeout: Duration::from_secs(3), ..limits() };
     with_server(limits, None, |dial, _| {
         let visit = visit(dial, cache.path()).unwrap();
         // As if the last window came over a slow line: longer than a word may take, and less than four times
@@ -215,8 +215,8 @@ fn a_client_that_has_just_taken_the_public_part_has_longer_to_speak() {
 fn a_cut_client_ends_and_so_does_its_session() {
     let cache = tempfile::tempdir().unwrap();
     with_server(limits(), None, |dial, _| {
-        let lines = Lines::default();
-        let visit = visit_soon(&Dial { lines: Some(lines.clone()), ..dial.clone() }, cache.path());
+        let lines = CancelHandle::default();
+        let visit = visit_soon(&Dial { cancel: Some(lines.clone()), ..dial.clone() }, cache.path());
         lines.cut();
         let choice = label(Provider::Ahead);
         let ended = visit.classify(&document(20, 5), &choice, &mut Unwatched);
@@ -232,7 +232,7 @@ fn an_offer_with_another_embedding_is_refused_before_anything_is_used() {
     offer.terms = Terms { embedding: Embedding::Public, ..offer.terms };
     let listener = Listener::bind("127.0.0.1:0", ServerSecurity::InsecurePlaintext, Config::default()).unwrap();
     let (address, security) = (listener.address().to_string(), ClientSecurity::InsecurePlaintext);
-    let dial = Dial { address, security, config: Config::default(), lines: None };
+    let dial = Dial { address, security, config: Config::default(), cancel: None };
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut channel = listener.accept().unwrap().establish(&hello()).unwrap();

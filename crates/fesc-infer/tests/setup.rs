@@ -10,7 +10,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 
 use fesc_infer::session::SessionError;
 use fesc_infer::session::public::{Hosted, Known};
-use fesc_infer::{ClientSetup, Embedding, InferError, Matrix, Pad, Result, SCHEME, ServerSetup};
+use fesc_infer::{BlockId, ClientSetup, Embedding, InferError, Matrix, Result, SCHEME, ServerSetup};
 use fesc_model::outline::Outline;
 use fesc_model::twin::{Plan, Twin};
 use fesc_model::{Model, Shape, Weights};
@@ -154,7 +154,7 @@ fn a_hint_that_changes_after_the_opening_is_named() {
     let sizes = Matrix::ALL.map(|m| m.shape(outline.shape()).unwrap().outputs() * params.degree() * 6);
     let read = |layer, matrix: Matrix| {
         let block = Block::cut(&params, &matrix.shape(outline.shape()).unwrap(), 5).unwrap()[0];
-        let pad = Pad { layer, matrix, segment: 0, index: 0, block };
+        let pad = BlockId { layer, matrix, segment: 0, index: 0, block };
         pad.prepare(&setup, &mut Prg::from_seed([1; 16])).map(drop)
     };
     let places = || (0..2).flat_map(|layer| Matrix::ALL.map(|matrix| (layer, matrix)));

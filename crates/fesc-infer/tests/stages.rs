@@ -160,7 +160,7 @@ fn linear_layer_with_past_and_parts() {
     assert!(Linear::new(params, linear, 0, 3, std::iter::once(0..8)).is_err());
     let ran = both(
         |p| Ok(step.run(p, Side::Server((&server, &[])), &a).is_err()),
-        |p| Ok(step.run(p, Side::Client(&mut |_| Err(InferError::Pads)), &b).is_err()),
+        |p| Ok(step.run(p, Side::Client(&mut |_| Err(InferError::BlockSource)), &b).is_err()),
     );
     assert!(ran.client && ran.server && ran.cost.total_bytes() == 0);
 }

@@ -17,7 +17,7 @@ use crate::bench::mpc::Op;
 pub use ckks::{Chain, CkksArgs, NttArgs};
 pub use model::{CalibrateArgs, ClassifyArgs, EvalArgs, FormsArgs, ModelArgs, TrainArgs};
 pub use private::{
-    ConnectArgs, DealerArgs, DemoArgs, EstimateArgs, InferArgs, LineArgs, PrepareArgs, PrivateArgs, ServeArgs,
+    ConnectArgs, ConnectionArgs, DealerArgs, DemoArgs, EstimateArgs, InferArgs, PrepareArgs, PrivateArgs, ServeArgs,
     ThirdArgs, WhenArg,
 };
 

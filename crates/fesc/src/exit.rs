@@ -112,7 +112,7 @@ pub fn session(error: &SessionError) -> Option<u8> {
         | SessionError::Exposed { .. }
         | SessionError::WrongModel { .. }
         | SessionError::Transcript
-        | SessionError::Spent { .. }
+        | SessionError::UsedBefore { .. }
         | SessionError::Randomness(_) => SECURITY,
         SessionError::TooLarge { .. } | SessionError::TooManyTokens { .. } | SessionError::TimeLimit(_) => LIMIT,
         SessionError::NoHome(_) => USAGE,
@@ -243,7 +243,7 @@ mod tests {
             (SessionError::Refused { kind: RefusalKind::Parameters, message: "N = 1024".into() }.into(), SECURITY),
             (SessionError::Refused { kind: RefusalKind::NotListed, message: "no".into() }.into(), SECURITY),
             (SessionError::Refused { kind: RefusalKind::Budget, message: "no".into() }.into(), SECURITY),
-            (SessionError::Spent { path: "shelf".into() }.into(), SECURITY),
+            (SessionError::UsedBefore { path: "stores".into() }.into(), SECURITY),
             (SessionError::Refused { kind: RefusalKind::Mismatch, message: "other".into() }.into(), PEER),
             (SessionError::Infer(InferError::Mpc(MpcError::Net(NetError::Ended))).into(), PEER),
             (InferError::Length { tokens: 9, most: 1 }.into(), LIMIT),

@@ -180,7 +180,7 @@ fn a_side_killed_before_the_first_stage_or_while_preparing_ends_the_other() {
         server = serve(&place);
     }
     // Of three sessions the first was whole on both sides, each time; of the second nothing stays when both
-    // shelves are opened again.
+    // store directories are opened again.
     assert_eq!(unused(&place.path("store")), 2);
     let half = place.text("half");
     for _ in 0..2 {

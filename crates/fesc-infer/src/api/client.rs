@@ -14,7 +14,7 @@ use crate::session::bucket::bucket;
 use crate::session::cache::Cache;
 use crate::session::client::{RunOptions, Visit};
 use crate::session::source::two_party;
-use crate::session::{Dial, Fresh, Provider, Report, Result, SessionError};
+use crate::session::{Dial, Provider, Randomness, Report, Result, SessionError};
 use crate::watch::{Unwatched, Watch};
 
 /// No public part of a model is larger.
@@ -60,17 +60,17 @@ enum Peer {
 
 /// Classifies documents on a server without showing them.
 ///
-/// Cost: a connection and a whole protocol run for each document; the model's public part is downloaded once and kept.
-/// Not promised: anything against a server that leaves the protocol.
+/// Cost: a connection and a whole protocol run for each document; the model's public part is downloaded once
+/// and kept. Not reserved: anything against a server that leaves the protocol.
 pub struct Client {
     peer: Peer,
     reveal: Reveal,
-    fresh: Fresh,
+    fresh: Randomness,
 }
 
 impl Client {
-    /// A client of the server at `address` (`host:port`) that must have this fingerprint; the model's public part is kept
-    /// in the user's cache directory. Nothing is sent yet.
+    /// A client of the server at `address` (`host:port`) that must have this fingerprint; the model's public
+    /// part is kept in the user's cache directory. Nothing is sent yet.
     ///
     /// # Errors
     /// If there is no cache directory.
@@ -88,8 +88,8 @@ impl Client {
 
     fn with_cache(address: &str, pin: Fingerprint, cache: Cache) -> Result<Self> {
         let security = ClientSecurity::Tls(pin);
-        let dial = Dial { address: address.into(), security, config: Config::default(), lines: None };
-        Ok(Self { peer: Peer::Network { dial, cache }, reveal: Reveal::Label, fresh: Fresh::os() })
+        let dial = Dial { address: address.into(), security, config: Config::default(), cancel: None };
+        Ok(Self { peer: Peer::Network { dial, cache }, reveal: Reveal::Label, fresh: Randomness::os() })
     }
 
     /// Shows this certificate to the server, for servers that have a list of clients.
@@ -111,7 +111,7 @@ impl Client {
 
     /// Both parties in this process, over memory: for tests and examples.
     pub fn in_memory(server: &Server) -> Self {
-        Self { peer: Peer::Memory(server.shared()), reveal: Reveal::Label, fresh: Fresh::os() }
+        Self { peer: Peer::Memory(server.shared()), reveal: Reveal::Label, fresh: Randomness::os() }
     }
 
     /// Classifies a text. The server learns its length bucket and when it came.

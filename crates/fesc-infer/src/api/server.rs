@@ -15,8 +15,8 @@ use crate::session::public::Hosted;
 use crate::session::server::access::AccessOptions;
 use crate::session::server::state::{self, Master};
 use crate::session::server::{self, Audience, Event, Limits, Options};
-use crate::session::source::shelf::Amount;
-use crate::session::{Fresh, Result, SessionError};
+use crate::session::source::stores::Amount;
+use crate::session::{Randomness, Result, SessionError};
 use crate::setup::ServerSetup;
 use crate::stage::Embedding;
 
@@ -28,7 +28,7 @@ pub struct ServerBuilder {
     state: Option<PathBuf>,
     options: Options,
     audience: Box<dyn Audience>,
-    fresh: Fresh,
+    fresh: Randomness,
 }
 
 struct Nobody;
@@ -44,8 +44,8 @@ impl ServerBuilder {
         Self { plan, ..self }
     }
 
-    /// Where master seed, identity, budgets and the log of sessions are kept, so that clients keep their downloads and
-    /// their pin when the server starts again. Without it they end with the server.
+    /// Where master seed, identity, budgets and the log of sessions are kept, so that clients keep their
+    /// downloads and their pin when the server starts again. Without it they end with the server.
     #[must_use]
     pub fn state(self, directory: &Path) -> Self {
         Self { state: Some(directory.into()), ..self }
@@ -84,12 +84,12 @@ impl ServerBuilder {
         self
     }
 
-    /// Publishes the model: makes what clients download. The weights leave memory; they are in a file that only this
-    /// process can read.
+    /// Publishes the model: makes what clients download. The weights leave memory; they are in a file that
+    /// only this process can read.
     ///
     /// # Errors
-    /// If the plan cannot be run, the classifier has no calibration or does not fit the ring, or the state directory cannot
-    /// be used.
+    /// If the plan cannot be run, the classifier has no calibration or does not fit the ring, or the state
+    /// directory cannot be used.
     pub fn build(self) -> Result<Server> {
         let Self { classifier, plan, embedding, state, mut options, audience, fresh } = self;
         let temporary = if state.is_none() {
@@ -125,7 +125,7 @@ pub struct Server {
     server: Arc<server::Server>,
     place: PathBuf,
     replaced: Vec<String>,
-    fresh: Fresh,
+    fresh: Randomness,
     /// Deleted with the server.
     _temporary: Option<tempfile::TempDir>,
 }
@@ -137,7 +137,7 @@ impl Server {
             sessions: 4,
             tokens: 4096,
             time: Duration::from_secs(7200),
-            speak: Duration::from_secs(60),
+            reply_timeout: Duration::from_secs(60),
             prepared: Amount { stores: 64, bytes: 20 << 30 },
             prepared_days: 30,
             queue_bytes: 1 << 30,
@@ -154,7 +154,7 @@ impl Server {
             code: |_| 1,
         };
         let (plan, embedding, audience) = (Plan::FAST, Embedding::Encrypted, Box::new(Nobody));
-        ServerBuilder { classifier, plan, embedding, state: None, options, audience, fresh: Fresh::os() }
+        ServerBuilder { classifier, plan, embedding, state: None, options, audience, fresh: Randomness::os() }
     }
 
     /// Master seeds of other versions in the state directory, which are not used.

@@ -21,11 +21,11 @@ use sha2::{Digest, Sha256};
 
 use super::dial::Dial;
 use super::error::{RefusalKind, Result, SessionError};
-use super::fresh::Fresh;
 use super::handshake::VERSION;
 use super::hex::Hex32;
 use super::message::Talk;
-use super::server::seats::{Place, Seats};
+use super::randomness::Randomness;
+use super::server::admission::{Admission, Place};
 
 /// How long one party waits for the other.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -74,7 +74,7 @@ struct Waiting {
 
 /// What all connections share.
 struct Room<'a> {
-    seats: Seats,
+    admission: Admission,
     budget: Budget,
     waiting: Mutex<HashMap<Hex32, Waiting>>,
     told: &'a (dyn Fn(Result<u64>) + Sync),
@@ -82,13 +82,18 @@ struct Room<'a> {
 
 /// Deals until `stop`, to each pair from a generator of its own. `told` hears of each session that ended: the
 /// number of correlations, or why it failed.
-pub fn serve(listener: &Listener, fresh: &Fresh, stop: &AtomicBool, told: &(dyn Fn(Result<u64>) + Sync)) -> Result<()> {
-    let (seats, budget) = (Seats::new(PAIRS, DEALING, PATIENCE), Budget::new(HALF_BYTES, ALL_BYTES));
-    let room = Room { seats, budget, waiting: Mutex::default(), told };
+pub fn serve(
+    listener: &Listener,
+    fresh: &Randomness,
+    stop: &AtomicBool,
+    told: &(dyn Fn(Result<u64>) + Sync),
+) -> Result<()> {
+    let (admission, budget) = (Admission::new(PAIRS, DEALING, PATIENCE), Budget::new(HALF_BYTES, ALL_BYTES));
+    let room = Room { admission, budget, waiting: Mutex::default(), told };
     let mut number = 0;
     std::thread::scope(|scope| {
         while !stop.load(Ordering::Relaxed) {
-            room.seats.expire();
+            room.admission.expire();
             lock(&room.waiting).retain(|_, w| w.since.elapsed() < PATIENCE);
             let pending = match listener.accept_within(LOOK) {
                 Ok(Some(pending)) => pending,
@@ -100,7 +105,7 @@ pub fn serve(listener: &Listener, fresh: &Fresh, stop: &AtomicBool, told: &(dyn 
                 }
             };
             number += 1;
-            let Some(place) = pending.hangup().ok().and_then(|line| room.seats.enter(number, line)) else {
+            let Some(place) = pending.hangup().ok().and_then(|line| room.admission.enter(number, line)) else {
                 // Dropping it closes the connection: there are too many.
                 continue;
             };
@@ -113,8 +118,8 @@ pub fn serve(listener: &Listener, fresh: &Fresh, stop: &AtomicBool, told: &(dyn 
             }
         }
         // The scope waits for all threads: they end when their channels do.
-        room.seats.close();
-        room.seats.cut_all();
+        room.admission.close();
+        room.admission.cut_all();
         lock(&room.waiting).clear();
         Ok(())
     })
@@ -122,9 +127,9 @@ pub fn serve(listener: &Listener, fresh: &Fresh, stop: &AtomicBool, told: &(dyn 
 
 impl Room<'_> {
     /// One connection's thread. A fault in it, even a panic, ends its pair and nothing else.
-    fn one(&self, number: u64, pending: Pending, place: Place, fresh: &Fresh) {
+    fn one(&self, number: u64, pending: Pending, place: Place, fresh: &Randomness) {
         let ended = catch_unwind(AssertUnwindSafe(|| self.attend(number, pending, place, fresh)));
-        self.seats.leave(number);
+        self.admission.leave(number);
         match ended.unwrap_or_else(|_| Err(SessionError::Died("a pair's".into()))) {
             Ok(None) => {}
             Ok(Some(dealt)) => (self.told)(Ok(dealt)),
@@ -133,11 +138,11 @@ impl Room<'_> {
     }
 
     /// Waits for the other party (`None`), or deals to both.
-    fn attend(&self, number: u64, pending: Pending, place: Place, fresh: &Fresh) -> Result<Option<u64>> {
+    fn attend(&self, number: u64, pending: Pending, place: Place, fresh: &Randomness) -> Result<Option<u64>> {
         let mut channel = pending.establish(&hello())?;
         let visitor: Visitor = Talk::default().hear(&mut channel, "visitor")?;
         // It has said what it wants: it is no longer among those that are cut for being silent.
-        self.seats.leave(number);
+        self.admission.leave(number);
         if visitor.version != VERSION {
             return Err(SessionError::Version { ours: VERSION, theirs: visitor.version });
         }
@@ -149,11 +154,11 @@ impl Room<'_> {
             return Ok(None);
         };
         drop(waiting);
-        if !self.seats.sit(number, channel.hangup()?) {
+        if !self.admission.admit(number, channel.hangup()?) {
             let message = format!("this dealer is about to stop, or deals to {PAIRS} pairs already");
             return Err(SessionError::Refused { kind: RefusalKind::Busy, message });
         }
-        self.seats.line(number, other.channel.hangup()?);
+        self.admission.line(number, other.channel.hangup()?);
         let (p0, p1) = if visitor.server { (other.channel, channel) } else { (channel, other.channel) };
         Ok(Some(serve_dealer(p0, p1, &mut fresh.generator()?, &self.budget)?))
     }
@@ -176,11 +181,11 @@ mod tests {
         let address = listener.address().to_string();
         let (stop, start) = (AtomicBool::new(false), Instant::now());
         std::thread::scope(|scope| {
-            let dealing = scope.spawn(|| serve(&listener, &Fresh::os(), &stop, &|_| {}));
+            let dealing = scope.spawn(|| serve(&listener, &Randomness::os(), &stop, &|_| {}));
             // One says nothing, two have been paired and ask for nothing, one waits for its peer.
             let silent = std::net::TcpStream::connect(&address).unwrap();
             let security = ClientSecurity::InsecurePlaintext;
-            let dial = Dial { address: address.clone(), security, config: Config::default(), lines: None };
+            let dial = Dial { address: address.clone(), security, config: Config::default(), cancel: None };
             let mut pair = [Role::P0, Role::P1].map(|role| reach(&dial, role, &[1; 32]).unwrap());
             let _lonely = reach(&dial, Role::P0, &[2; 32]).unwrap();
             std::thread::sleep(Duration::from_millis(300));

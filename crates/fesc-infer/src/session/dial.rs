@@ -2,8 +2,8 @@
 
 use fesc_net::{Channel, ClientSecurity, Config, Ticket, connect_with_ticket};
 
+use super::cancel::CancelHandle;
 use super::error::Result;
-use super::lines::Lines;
 use super::phase;
 
 /// How to reach somebody.
@@ -16,7 +16,7 @@ pub struct Dial {
     /// Limits of the channel.
     pub config: Config,
     /// Who may cut the connection, if anybody.
-    pub lines: Option<Lines>,
+    pub cancel: Option<CancelHandle>,
 }
 
 impl Dial {
@@ -26,7 +26,7 @@ impl Dial {
 
     pub(super) fn connect_as(&self, ticket: Option<&Ticket>, hello: &[u8; 32]) -> Result<Channel> {
         let mut channel = connect_with_ticket(&self.address, &self.security, ticket, hello, &self.config)?;
-        if let Some(lines) = &self.lines {
+        if let Some(lines) = &self.cancel {
             lines.add(channel.hangup()?);
         }
         channel.phase(phase::SETUP);

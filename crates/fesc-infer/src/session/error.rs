@@ -184,7 +184,7 @@ pub enum SessionError {
          directory is a copy, was put back from one, or belongs to another --state. Used twice they would give documents \
          away, so nothing was sent; delete them, and make new ones with `fesc prepare`"
     )]
-    Spent {
+    UsedBefore {
         /// The directory.
         path: String,
     },

@@ -45,7 +45,7 @@ pub enum Purpose {
 pub struct Greeting {
     /// [`VERSION`].
     pub version: u64,
-    /// Fresh for every visit.
+    /// Randomness for every visit.
     pub nonce: Hex32,
     /// Why it comes.
     pub purpose: Purpose,
@@ -73,7 +73,7 @@ pub struct Terms {
 pub struct Offer {
     /// [`VERSION`].
     pub version: u64,
-    /// Fresh for every visit.
+    /// Randomness for every visit.
     pub nonce: Hex32,
     /// What both must have in common.
     pub terms: Terms,

@@ -9,7 +9,7 @@
 //! - [`source`]: where correlations come from: inline, ahead, a dealer, a store;
 //! - [`client`]: one visit of a client; [`server`]: many clients at once, within limits; [`dealer`]: the
 //!   third process;
-//! - [`Lines`]: how a client is ended from outside; [`Fresh`]: where randomness comes from.
+//! - [`CancelHandle`]: how a client is ended from outside; [`Randomness`]: where randomness comes from.
 //!
 //! | phase | what |
 //! |---|---|
@@ -26,20 +26,20 @@
 
 pub mod bucket;
 pub mod cache;
+mod cancel;
 pub mod client;
 pub mod dealer;
 mod dial;
 pub mod download;
 mod error;
-mod fresh;
 pub mod handshake;
 mod hex;
 mod journal;
-mod lines;
 pub mod message;
 mod prepare;
 mod provider;
 pub mod public;
+mod randomness;
 mod record;
 mod report;
 pub mod server;
@@ -50,14 +50,14 @@ use fesc_ot::SilentParams;
 use fesc_ring::Prg;
 use sha2::{Digest, Sha256};
 
+pub use cancel::CancelHandle;
 pub use dial::Dial;
 pub use error::{RefusalKind, Result, SessionError};
-pub use fresh::Fresh;
 pub use hex::Hex32;
-pub use lines::Lines;
 pub use provider::Provider;
+pub use randomness::Randomness;
 pub use record::{Recorder, Stream};
-pub use report::{Report, Spent, side};
+pub use report::{PhaseCost, Report, side};
 
 /// Names of the phases in a channel's counts.
 pub mod phase {
@@ -86,7 +86,7 @@ mod tag {
     pub const TAKEN: Tag = Tag(0x0684);
     /// A store is whole on this side.
     pub const STORED: Tag = Tag(0x0685);
-    /// A store is on this side's shelf.
+    /// A store is on this side's store directory.
     pub const KEPT: Tag = Tag(0x0687);
     /// A share of hidden values, given away for a check.
     pub const SHARE: Tag = Tag(0x0686);

@@ -1,5 +1,5 @@
-//! Making correlations for later sessions, on both sides at once: one store a session, the client's with its blocks of the
-//! linear layers.
+//! Making correlations for later sessions, on both sides at once: one store a session, the client's with its
+//! blocks of the linear layers.
 
 use std::time::Instant;
 
@@ -12,15 +12,15 @@ use super::error::Result;
 use super::handshake::{Batch, prepared_id};
 use super::hex::Hex32;
 use super::source;
-use super::source::shelf::{Note, Promise, Shelf};
+use super::source::stores::{Note, Reservation, StoreDirectory};
 use super::{phase, stored, tag};
-use crate::kept::Keeper;
+use crate::blocks::disk::BlockWriter;
 use crate::schedule::Schedule;
 use crate::setup::ClientSetup;
 use crate::watch::{Doing, Watch};
 
-/// Correlations that are made between two blocks of the linear layers, when both are prepared: one block for every 8, so that
-/// the server never waits for all blocks at the end.
+/// Correlations that are made between two blocks of the linear layers, when both are prepared: one block for
+/// every 8, so that the server never waits for all blocks at the end.
 const CORRELATIONS_PER_BLOCK: usize = 8;
 
 /// Either side's part of preparing.
@@ -32,7 +32,7 @@ pub(super) struct Preparation<'a> {
     pub nonces: [Hex32; 2],
     pub note: &'a Note,
     /// The room that the stores take, where somebody counts.
-    pub room: Option<Promise>,
+    pub room: Option<Reservation>,
     /// The client's, with which it makes its blocks of the linear layers.
     pub setup: Option<&'a ClientSetup>,
 }
@@ -42,7 +42,7 @@ impl Preparation<'_> {
     pub fn run(
         mut self,
         channel: &mut Channel,
-        shelf: &Shelf,
+        stores: &StoreDirectory,
         prg: &mut Prg,
         watch: &mut dyn Watch,
     ) -> Result<(Vec<Hex32>, f64)> {
@@ -53,8 +53,9 @@ impl Preparation<'_> {
         for index in 0..self.batch.count {
             watch.doing(Doing::Preparing(index + 1, self.batch.count));
             let id = prepared_id(self.batch, self.nonces, index);
-            let mut draft = shelf.draft(id, self.role, self.note)?;
-            let mut keeper = self.setup.map(|setup| (Keeper::new(draft.path(), id.0, setup), self.schedule.pads()));
+            let mut draft = stores.draft(id, self.role, self.note)?;
+            let mut keeper =
+                self.setup.map(|setup| (BlockWriter::new(draft.path(), id.0, setup), self.schedule.blocks()));
             for (number, request) in self.schedule.demand().enumerate() {
                 let request = request?;
                 let half = maker.take(channel, &request)?;
@@ -86,7 +87,7 @@ impl Preparation<'_> {
                     channel.send(tag::KEPT, Vec::new())?;
                 }
             }
-            self.room.iter_mut().for_each(Promise::kept);
+            self.room.iter_mut().for_each(Reservation::kept);
             made.push(id);
         }
         Ok((made, start.elapsed().as_secs_f64()))

@@ -6,8 +6,8 @@ use super::hex::Hex32;
 
 /// Who makes correlations, and when.
 ///
-/// `D` is how to reach a dealer and `S` where prepared correlations are. The handshake says neither: it has the session id
-/// of a prepared store alone.
+/// `D` is how to reach a dealer and `S` where prepared correlations are. The handshake says neither: it has
+/// the session id of a prepared store alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provider<D = (), S = Hex32> {

@@ -9,7 +9,7 @@ use super::source::ahead::Generated;
 
 /// Time and traffic of one phase, seen from this side.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct Spent {
+pub struct PhaseCost {
     /// Wall time.
     pub seconds: f64,
     /// Bytes sent, with frame headers.
@@ -20,7 +20,7 @@ pub struct Spent {
     pub rounds: u64,
 }
 
-impl Spent {
+impl PhaseCost {
     fn add(&mut self, phase: Phase) {
         self.sent_bytes += phase.sent_bytes;
         self.received_bytes += phase.received_bytes;
@@ -37,12 +37,12 @@ impl Spent {
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Report {
     /// Handshake, download of the public part, base transfers and keys.
-    pub setup: Spent,
+    pub setup: PhaseCost,
     /// Making correlations, and the client's blocks of the linear layers. Where a thread makes them, its
     /// time, which runs beside that of the online phase.
-    pub offline: Spent,
+    pub offline: PhaseCost,
     /// The protocol on the document, without waiting for correlations.
-    pub online: Spent,
+    pub online: PhaseCost,
     /// How long the protocol waited for correlations.
     pub waited_s: f64,
     /// From the first byte to the last.

@@ -1,8 +1,8 @@
 //! The stages of a block that a plan may compute in different ways, as traits.
 //!
-//! Everything else of a block is the same in every plan. A kernel is one struct of fixed shape: `declare` writes its
-//! exact cost, `run` does the work; both are made from public data by [`crate::kernels`], the one place that knows which
-//! plan means which kernel. The scan's trait is [`fesc_scan::Scan`].
+//! Everything else of a block is the same in every plan. A kernel is one struct of fixed shape: `declare`
+//! writes its exact cost, `run` does the work; both are made from public data by [`crate::kernels`], the one
+//! place that knows which plan means which kernel. The scan's trait is [`fesc_scan::Scan`].
 
 use fesc_mpc::{Ledger, Party, Shared};
 use fesc_rlwe::linear::Block;

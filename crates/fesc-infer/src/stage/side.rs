@@ -6,8 +6,8 @@ use crate::{InferError, Result};
 
 /// The client's part of a stage's input, or the server's.
 ///
-/// The two parties run the same stage with different secrets. A part that stands at the wrong party is a fault of the
-/// program, and is refused before anything is sent ([`Side::of`]).
+/// The two parties run the same stage with different secrets. A part that stands at the wrong party is a
+/// fault of the program, and is refused before anything is sent ([`Side::of`]).
 #[derive(Debug, Clone, Copy)]
 pub enum Side<C, S> {
     /// The client's (P0).

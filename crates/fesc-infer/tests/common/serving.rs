@@ -10,8 +10,8 @@ use fesc_infer::session::client::{Place, RunOptions, Visit};
 use fesc_infer::session::public::Hosted;
 use fesc_infer::session::server::access::AccessOptions;
 use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
-use fesc_infer::session::source::shelf::Amount;
-use fesc_infer::session::{Dial, Fresh, Provider, RefusalKind, SessionError};
+use fesc_infer::session::source::stores::Amount;
+use fesc_infer::session::{Dial, Provider, Randomness, RefusalKind, SessionError};
 use fesc_infer::{Reveal, ServerSetup, Unwatched};
 use fesc_model::Shape;
 use fesc_model::twin::Twin;
@@ -52,7 +52,7 @@ pub fn limits() -> Limits {
         sessions: 1,
         tokens: 128,
         time: Duration::from_secs(120),
-        speak: Duration::from_secs(20),
+        reply_timeout: Duration::from_secs(20),
         prepared: Amount { stores: 1, bytes: 1 << 30 },
         prepared_days: 1,
         queue_bytes: 64 << 20,
@@ -61,9 +61,9 @@ pub fn limits() -> Limits {
 }
 
 /// The same generators in every run, one after the other.
-pub fn fresh(seed: u8) -> Fresh {
+pub fn fresh(seed: u8) -> Randomness {
     let prg = Mutex::new(Prg::from_seed([seed; 16]));
-    Fresh::from_source(move || Ok(prg.lock().unwrap().fork()))
+    Randomness::from_source(move || Ok(prg.lock().unwrap().fork()))
 }
 
 /// A directory of prepared correlations, and beside it the list of those that were used.
@@ -107,7 +107,7 @@ pub fn serve<T>(options: Options, visit: impl FnOnce(&Dial, &Failures) -> T) -> 
     let server = Arc::new(Server::new(hosted, options, Box::new(failures.clone())).unwrap());
     let listener = Listener::bind("127.0.0.1:0", ServerSecurity::InsecurePlaintext, Config::default()).unwrap();
     let (address, security) = (listener.address().to_string(), ClientSecurity::InsecurePlaintext);
-    let dial = Dial { address, security, config: Config::default(), lines: None };
+    let dial = Dial { address, security, config: Config::default(), cancel: None };
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| server.run(&listener, &fresh(1), &stop));

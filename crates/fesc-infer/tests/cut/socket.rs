@@ -1,4 +1,4 @@
-//! Over a socket, in whole sessions on prepared correlations: the store is burnt, and no ash is left.
+//! Over a socket, in whole sessions on prepared correlations: the store is used, and nothing of it is left.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -114,7 +114,7 @@ fn by_peer(error: &SessionError) -> bool {
     }
 }
 
-/// Copies the stores of a shelf.
+/// Copies the stores of a store directory.
 fn copy(from: &Path, to: &Path) {
     for store in std::fs::read_dir(from).unwrap().map(|e| e.unwrap()) {
         let target = to.join(store.file_name());
@@ -125,9 +125,9 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Empties a shelf and says what was on it.
-fn emptied(shelf: &Path) -> Vec<String> {
-    let stores = std::fs::read_dir(shelf).unwrap().map(|e| e.unwrap());
+/// Empties a store directory and says what was on it.
+fn emptied(stores: &Path) -> Vec<String> {
+    let stores = std::fs::read_dir(stores).unwrap().map(|e| e.unwrap());
     let names = stores.map(|store| {
         std::fs::remove_dir_all(store.path()).unwrap();
         store.file_name().into_string().unwrap()
@@ -157,10 +157,10 @@ fn a_session_that_is_cut_ends_on_both_sides_and_burns_its_store() {
     let (cache, ids) = (Cache::open(&cache).unwrap(), document(20, 1));
     let line = Line::to(address);
     let security = ClientSecurity::InsecurePlaintext;
-    let dial = Dial { address: line.address.clone(), security, config: Config::default(), lines: None };
+    let dial = Dial { address: line.address.clone(), security, config: Config::default(), cancel: None };
     let visit = || Visit::start(&dial, &cache, None, 1 << 30, &fresh(2), &mut Unwatched);
-    let shelf = serving::place(&ours);
-    visit().unwrap().prepare(128, Reveal::Label, 1, &shelf, &mut Unwatched).unwrap();
+    let stores = serving::place(&ours);
+    visit().unwrap().prepare(128, Reveal::Label, 1, &stores, &mut Unwatched).unwrap();
     told.recv().unwrap().unwrap();
     line.went.recv().unwrap();
     copy(&ours, &kept);
@@ -168,10 +168,10 @@ fn a_session_that_is_cut_ends_on_both_sides_and_burns_its_store() {
 
     emptied(&ours);
     emptied(&theirs);
-    let lists = [shelf.state.join("spent-client.jsonl"), state.join("spent-server.jsonl")];
+    let lists = [stores.state.join("spent-client.jsonl"), state.join("spent-server.jsonl")];
     let unused = lists.each_ref().map(|list| std::fs::read(list).unwrap());
 
-    let choice = label(Provider::Prepared(shelf.clone()));
+    let choice = label(Provider::Prepared(stores.clone()));
     let session = |cut| {
         // The same store again on both sides, which no operator may do: here it saves making one for every
         // cut.
@@ -200,7 +200,7 @@ fn a_session_that_is_cut_ends_on_both_sides_and_burns_its_store() {
                 Ok(()) => assert_eq!(way, Way::ToClient, "{what}: the server is content without all frames"),
                 Err(e) => assert!(e.is_empty(), "{what}: the server says {e}"),
             }
-            let whole = |shelf: &[String]| shelf.iter().all(|name| !name.contains('.'));
+            let whole = |stores: &[String]| stores.iter().all(|name| !name.contains('.'));
             assert!(whole(&here) && whole(&store), "{what}: {here:?} {store:?}");
             if at > agreed {
                 assert!(here.is_empty() && store.is_empty(), "{what}: a used store is still there");

@@ -7,7 +7,7 @@
 //! which session it is, not what it computes.
 
 use fesc_infer::Reveal;
-use fesc_infer::session::Fresh;
+use fesc_infer::session::Randomness;
 use fesc_ring::Prg;
 use sha2::{Digest, Sha256};
 
@@ -21,8 +21,8 @@ const AGREEMENT: u16 = 0x0404;
 const SESSION: u16 = 0x0680;
 
 /// Every connection gets the same generator, in whichever order connections come.
-fn same(seed: u8) -> Fresh {
-    Fresh::from_source(move || Ok(Prg::from_seed([seed; 16])))
+fn same(seed: u8) -> Randomness {
+    Randomness::from_source(move || Ok(Prg::from_seed([seed; 16])))
 }
 
 fn digest(mode: Mode, reveal: Reveal) -> String {

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use common::*;
 use fesc_infer::Reveal;
 use fesc_infer::audit::{Cover, End, Message, MessagePhase as Phase, message, messages};
-use fesc_infer::session::{Fresh, Report};
+use fesc_infer::session::{Randomness, Report};
 use fesc_infer::{Schedule, ServerSetup};
 use fesc_model::twin::{Calibration, Plan, Twin};
 use fesc_model::{Config, Model, Shape, Weights};
@@ -329,9 +329,9 @@ fn in_common(first: &Transcript, second: &Transcript) -> (usize, usize) {
 fn connections_of_a_copied_process_share_no_mask() {
     let ids = document(20, 1);
     for mode in [Mode::Ahead, Mode::Dealer] {
-        let run = |generators: [Fresh; 3]| session_with(model(1), &ids, Reveal::Label, mode, false, &generators);
+        let run = |generators: [Randomness; 3]| session_with(model(1), &ids, Reveal::Label, mode, false, &generators);
         // All that a process has is the same twice: its sources of generators.
-        let os = [1, 9, 2].map(|_| Fresh::os());
+        let os = [1, 9, 2].map(|_| Randomness::os());
         let (common, all) = in_common(&run(os.clone()), &run(os));
         assert!(common == 0 && all > 20, "{common} of {all}");
         let kept = || [1, 9, 2].map(common::serving::fresh);

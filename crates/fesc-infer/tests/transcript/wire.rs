@@ -17,8 +17,8 @@ use fesc_infer::session::cache::Cache;
 use fesc_infer::session::client::{Finished, Place, RunOptions, Visit};
 use fesc_infer::session::public::Hosted;
 use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
-use fesc_infer::session::source::shelf::Amount;
-use fesc_infer::session::{Dial, Fresh, Provider, Report, dealer};
+use fesc_infer::session::source::stores::Amount;
+use fesc_infer::session::{Dial, Provider, Randomness, Report, dealer};
 use fesc_infer::{Reveal, ServerSetup, Unwatched};
 use fesc_net::frame::Header;
 use fesc_net::{ClientSecurity, Config, HEADER_BYTES, Listener, ServerSecurity};
@@ -78,7 +78,7 @@ impl Tee {
             address: self.address.clone(),
             security: ClientSecurity::InsecurePlaintext,
             config: Config::default(),
-            lines: None,
+            cancel: None,
         }
     }
 
@@ -100,7 +100,7 @@ fn forward(mut from: TcpStream, mut to: TcpStream, keep: impl Fn(u16, Vec<u8>)) 
         if from.read_exact(&mut payload).is_err() {
             break;
         }
-        // Kept before it is passed on: what an end has acted on is in the list.
+        // BlockReader before it is passed on: what an end has acted on is in the list.
         keep(header.tag.0, payload.clone());
         if to.write_all(&[&head[..], &payload].concat()).is_err() {
             break;
@@ -157,7 +157,7 @@ pub fn session_with(
     reveal: Reveal,
     mode: Mode,
     verify: bool,
-    generators: &[Fresh; 3],
+    generators: &[Randomness; 3],
 ) -> Transcript {
     let places: [_; 4] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
     let [cache, ours, theirs, state] = places.each_ref().map(tempfile::TempDir::path);
@@ -173,7 +173,7 @@ pub fn session_with(
         sessions: 2,
         tokens: 128,
         time: Duration::from_secs(300),
-        speak: Duration::from_secs(20),
+        reply_timeout: Duration::from_secs(20),
         prepared: Amount { stores: 1, bytes: 1 << 30 },
         prepared_days: 1,
         queue_bytes: 256 << 20,
@@ -216,11 +216,11 @@ fn visit(
     reveal: Reveal,
     mode: Mode,
     verify: bool,
-    generators: &Fresh,
+    generators: &Randomness,
 ) -> (Vec<Report>, Finished) {
     let cache = Cache::open(cache).unwrap();
     let start = || Visit::start(dial, &cache, None, 1 << 30, generators, &mut Unwatched).unwrap();
-    let place = Place { directory: ours.join("shelf"), state: ours.join("state") };
+    let place = Place { directory: ours.join("stores"), state: ours.join("state") };
     let mut reports = Vec::new();
     let provider = match mode {
         Mode::Inline => Provider::Inline,

@@ -139,8 +139,9 @@ impl Apart {
 }
 
 impl Twin {
-    /// How far each layer of a private run is from this twin, given the residual stream that enters each layer and that
-    /// leaves the last. A layer starts from its private input, so that an error shows in the layer that made it.
+    /// How far each layer of a private run is from this twin, given the residual stream that enters each
+    /// layer and that leaves the last. A layer starts from its private input, so that an error shows in the
+    /// layer that made it.
     ///
     /// # Errors
     /// If a stream does not fit the model, or a value leaves its range.

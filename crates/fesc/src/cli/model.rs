@@ -19,7 +19,8 @@ pub struct ModelArgs {
     /// `fesc calibrate`).
     #[arg(long)]
     pub twin: bool,
-    /// Which plan's fixed point: fast (48-bit ring, piecewise forms) unless told, or paper (44-bit ring, its polynomials).
+    /// Which plan's fixed point: fast (48-bit ring, piecewise forms) unless told, or paper (44-bit ring, its
+    /// polynomials).
     #[arg(long, alias = "preset", value_name = "NAME", value_parser = Plan::named, requires = "twin")]
     pub plan: Option<Plan>,
 }

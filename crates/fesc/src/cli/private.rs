@@ -45,12 +45,12 @@ pub struct ConnectArgs {
     pub expect: Option<Hex32>,
     /// How the connection is limited.
     #[command(flatten)]
-    pub line: LineArgs,
+    pub line: ConnectionArgs,
 }
 
 /// Limits of a connection.
 #[derive(Debug, Clone, Args)]
-pub struct LineArgs {
+pub struct ConnectionArgs {
     /// Seconds without a byte from the peer after which this side gives up.
     #[arg(long, default_value = "300", value_parser = seconds)]
     pub timeout: Duration,
@@ -193,7 +193,7 @@ pub struct ServeArgs {
     pub third: ThirdArgs,
     /// Limits of a connection.
     #[command(flatten)]
-    pub line: LineArgs,
+    pub line: ConnectionArgs,
     /// Give shares of hidden values to clients that ask. It gives the model away: for checks of the program
     /// only.
     #[arg(long)]
@@ -261,7 +261,7 @@ pub struct DealerArgs {
     pub cert: Option<PathBuf>,
     /// Limits of a connection.
     #[command(flatten)]
-    pub line: LineArgs,
+    pub line: ConnectionArgs,
     /// Stop when standard input ends.
     #[arg(long, hide = true)]
     pub stop_with_stdin: bool,
@@ -353,7 +353,8 @@ fn plan(name: &str) -> Result<Plan, String> {
     fesc_infer::kernels::private_plan(name).map_err(|e| e.to_string())
 }
 
-/// `label`, the class alone; or `logits`, floored to 4 fractional bits, which many documents make a way to extract the model.
+/// `label`, the class alone; or `logits`, floored to 4 fractional bits, which many documents make a way to
+/// extract the model.
 fn reveal() -> impl TypedValueParser<Value = Reveal> {
     let names = Reveal::ALL.map(Reveal::name);
     PossibleValuesParser::new(names)

@@ -1,5 +1,5 @@
-//! A whole private inference between two processes, with random weights of a named shape: what `bench infer` prints and
-//! `estimate` scales.
+//! A whole private inference between two processes, with random weights of a named shape: what `bench infer`
+//! prints and `estimate` scales.
 
 mod model;
 pub mod party;

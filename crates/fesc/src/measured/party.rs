@@ -8,7 +8,7 @@ use fesc_infer::session::download::Upload;
 use fesc_infer::session::public::{Hosted, Known};
 use fesc_infer::session::source::{self, Clock, Timed};
 use fesc_infer::session::{Hex32, Recorder, Stream, phase};
-use fesc_infer::{Fresh, Pad, Pads, Schedule, ServerSetup, run_client_with, run_server};
+use fesc_infer::{BlockId, BlockSource, FreshBlocks, Schedule, ServerSetup, run_client_with, run_server};
 use fesc_model::outline::Outline;
 use fesc_mpc::provider::{Correlations, Dealer};
 use fesc_mpc::{Party, Role};
@@ -94,7 +94,7 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
     match &half {
         Half::Client(known) => {
             let ids = model::document(task)?;
-            let mut pads = Counted { inner: Fresh::new(&known.setup, prg.fork()), clock: clock.clone() };
+            let mut pads = Counted { inner: FreshBlocks::new(&known.setup, prg.fork()), clock: clock.clone() };
             let (schedule, setup) = (&schedule, &known.setup);
             let answer = run_client_with(&mut party, schedule, setup, &ids, &mut prg, &mut pads, &mut record)?;
             ensure!(answer.class() < outline.classes(), "an answer that is no class");
@@ -145,12 +145,12 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
 
 /// Blocks of the linear layers do not depend on the document: their time is no stage's.
 struct Counted<'a> {
-    inner: Fresh<'a>,
+    inner: FreshBlocks<'a>,
     clock: Clock,
 }
 
-impl Pads for Counted<'_> {
-    fn take(&mut self, pad: &Pad) -> fesc_infer::Result<Prepared> {
+impl BlockSource for Counted<'_> {
+    fn take(&mut self, pad: &BlockId) -> fesc_infer::Result<Prepared> {
         let start = Instant::now();
         let made = self.inner.take(pad);
         self.clock.add(start.elapsed());

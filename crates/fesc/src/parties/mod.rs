@@ -30,7 +30,7 @@ const GRACE: Duration = Duration::from_secs(2);
 struct Process {
     seat: Seat,
     child: Child,
-    /// Kept open: its end tells the child that we are gone.
+    /// BlockReader open: its end tells the child that we are gone.
     _stdin: Option<ChildStdin>,
     result: Option<Value>,
     failure: Option<(String, u8)>,

@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use anyhow::Result;
 use fesc_infer::session::client::{Finished, Place, RunOptions};
-use fesc_infer::session::{Dial, Lines, Provider};
+use fesc_infer::session::{CancelHandle, Dial, Provider};
 use fesc_infer::{Answer, MAX_TOKENS};
 use fesc_model::metrics::softmax;
 use fesc_model::outline::scale::REVEAL;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::{line, trust, verify};
+use super::{connect, trust, verify};
 use crate::cli::{self, ClassifyArgs, WhenArg};
 use crate::exit::Refusal;
 use crate::interrupt;
@@ -21,9 +21,9 @@ use crate::report::{Format, Report, Row};
 /// called.
 pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: Format) -> Result<()> {
     let private = &args.private;
-    let lines = Lines::default();
-    let dial = line::server(&private.connect, &lines)?;
-    let provider = provider(args, &lines)?;
+    let cancel = CancelHandle::default();
+    let dial = connect::server(&private.connect, &cancel)?;
+    let provider = provider(args, &cancel)?;
     let options = RunOptions {
         reveal: private.reveal,
         provider,
@@ -32,10 +32,10 @@ pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: F
     };
     let text = Zeroizing::new(text()?);
     let check = private.verify.then(|| verify::Check::load(&args.model)).transpose()?;
-    interrupt::on_first(move || lines.cut())?;
+    interrupt::on_first(move || cancel.cut())?;
     let start = Instant::now();
-    let mut shown = line::Shown::new();
-    let visit = line::visit(&dial, &private.connect, &mut shown)?;
+    let mut shown = connect::Shown::new();
+    let visit = connect::visit(&dial, &private.connect, &mut shown)?;
     if let Some(check) = &check {
         check.same_model(visit.known())?;
     }
@@ -66,12 +66,15 @@ fn who(provider: &Provider<Dial, Place>) -> &'static str {
     }
 }
 
-fn provider(args: &ClassifyArgs, lines: &Lines) -> Result<Provider<Dial, Place>> {
+fn provider(args: &ClassifyArgs, cancel: &CancelHandle) -> Result<Provider<Dial, Place>> {
     use cli::Provider as Who;
     let private = &args.private;
-    let third = line::third(&private.third, &private.connect.line, private.connect.insecure_plaintext, Some(lines))?;
+    let third =
+        connect::third(&private.third, &private.connect.line, private.connect.insecure_plaintext, Some(cancel))?;
     match (&private.prepared, private.provider, third, private.when) {
-        (Some(directory), Who::TwoParty, None, _) => Ok(Provider::Prepared(line::place(directory, &private.connect)?)),
+        (Some(directory), Who::TwoParty, None, _) => {
+            Ok(Provider::Prepared(connect::place(directory, &private.connect)?))
+        }
         (None, Who::Dealer, Some(dial), _) => Ok(Provider::Dealer(dial)),
         (None, Who::TwoParty, None, WhenArg::Ahead) => Ok(Provider::Ahead),
         (None, Who::TwoParty, None, WhenArg::Inline) => Ok(Provider::Inline),

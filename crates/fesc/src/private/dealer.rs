@@ -4,7 +4,7 @@ use anyhow::Result;
 use fesc_infer::session;
 use fesc_net::{Identity, Listener, ServerSecurity};
 
-use super::{line, serve};
+use super::{connect, serve};
 use crate::cli::DealerArgs;
 use crate::report::{Format, Report, Row};
 
@@ -15,7 +15,7 @@ pub fn run(args: &DealerArgs, format: Format) -> Result<()> {
         _ => Identity::generate()?,
     };
     let pin = identity.fingerprint().to_string();
-    let listener = Listener::bind(&args.listen, ServerSecurity::Tls(identity), line::config(&args.line))?;
+    let listener = Listener::bind(&args.listen, ServerSecurity::Tls(identity), connect::config(&args.line))?;
     let stop = serve::told_to_stop(args.stop_with_stdin)?;
     let mut report = Report::new(format);
     report.add(Row::new().with("listening", listener.address().to_string()).with("fingerprint", pin))?;
@@ -24,5 +24,5 @@ pub fn run(args: &DealerArgs, format: Format) -> Result<()> {
         Ok(dealt) => tracing::info!(dealt, "a session is over"),
         Err(error) => tracing::warn!("{error}"),
     };
-    Ok(session::dealer::serve(&listener, &session::Fresh::os(), &stop, &told)?)
+    Ok(session::dealer::serve(&listener, &session::Randomness::os(), &stop, &told)?)
 }

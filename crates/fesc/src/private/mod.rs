@@ -1,9 +1,9 @@
 //! The private run: a client with a document, a server with a model.
 
 mod classify;
+mod connect;
 mod dealer;
 pub mod demo;
-mod line;
 mod prepare;
 mod queues;
 mod serve;

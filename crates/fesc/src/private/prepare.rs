@@ -1,21 +1,21 @@
 //! `fesc prepare`: correlations for later sessions, on both sides.
 
 use anyhow::Result;
-use fesc_infer::session::Lines;
+use fesc_infer::session::CancelHandle;
 
-use super::line;
+use super::connect;
 use crate::cli::PrepareArgs;
 use crate::interrupt;
 use crate::report::{Format, Report, Row};
 
 /// Makes them and says what they cost.
 pub fn run(args: &PrepareArgs, format: Format) -> Result<()> {
-    let lines = Lines::default();
-    let dial = line::server(&args.connect, &lines)?;
-    let place = line::place(&args.prepared, &args.connect)?;
-    interrupt::on_first(move || lines.cut())?;
-    let mut shown = line::Shown::new();
-    let visit = line::visit(&dial, &args.connect, &mut shown)?;
+    let cancel = CancelHandle::default();
+    let dial = connect::server(&args.connect, &cancel)?;
+    let place = connect::place(&args.prepared, &args.connect)?;
+    interrupt::on_first(move || cancel.cut())?;
+    let mut shown = connect::Shown::new();
+    let visit = connect::visit(&dial, &args.connect, &mut shown)?;
     let (id, bucket) = (visit.known().id, visit.bucket(args.length as usize)?);
     let (made, cost) = visit.prepare(bucket, args.reveal, args.sessions, &place, &mut shown)?;
     drop(shown);

@@ -9,12 +9,12 @@ use anyhow::Result;
 use fesc_infer::session::SessionError;
 use fesc_infer::session::server::access::AccessOptions;
 use fesc_infer::session::server::{Audience, Event, Limits, Options, descriptors};
-use fesc_infer::session::source::shelf::Amount;
+use fesc_infer::session::source::stores::Amount;
 use fesc_infer::{Reveal, SCHEME, Server};
 use fesc_net::{Config, Identity};
 
 use super::queues::Queues;
-use super::{line, trust};
+use super::{connect, trust};
 use crate::cli::ServeArgs;
 use crate::progress::Progress;
 use crate::report::{Format, Report, Row};
@@ -48,7 +48,7 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
         .options(|o| *o = options)
         .build()?;
     drop(progress);
-    let config = Config { queue_bytes: queues.connection as usize, ..line::config(&args.line) };
+    let config = Config { queue_bytes: queues.connection as usize, ..connect::config(&args.line) };
     let listening = match (args.insecure_plaintext, &args.key, &args.cert) {
         (true, ..) => server.listen_in_plaintext(&args.listen, config)?,
         (false, Some(key), Some(cert)) => server.listen_as(&args.listen, Identity::load(key, cert)?, config)?,
@@ -86,7 +86,7 @@ fn options(args: &ServeArgs, queues: &Queues) -> Result<Options> {
             sessions: args.max_sessions.into(),
             tokens: args.max_tokens as usize,
             time: args.session_time,
-            speak: args.answer_time,
+            reply_timeout: args.answer_time,
             prepared: Amount { stores: args.max_prepared as usize, bytes: args.prepared_bytes },
             prepared_days: args.prepared_days,
             queue_bytes: queues.ready as usize,
@@ -101,7 +101,7 @@ fn options(args: &ServeArgs, queues: &Queues) -> Result<Options> {
             log_bytes: args.session_log_bytes,
         },
         store: args.store.clone(),
-        dealer: line::third(&args.third, &args.line, args.insecure_plaintext, None)?,
+        dealer: connect::third(&args.third, &args.line, args.insecure_plaintext, None)?,
         insecure_verify: args.insecure_verify,
         code: |error| exit::session(error).unwrap_or(exit::OTHER),
     })
@@ -186,7 +186,7 @@ impl Audience for Log {
             Event::Granted(tokens, reveal, provider) => {
                 tracing::info!(session = number, tokens, ?reveal, provider = provider.name(), "granted");
             }
-            Event::Doing(doing) => tracing::debug!(session = number, "{}", line::sentence(doing)),
+            Event::Doing(doing) => tracing::debug!(session = number, "{}", connect::sentence(doing)),
             Event::Done(report) => {
                 self.0.served.fetch_add(1, Ordering::Relaxed);
                 tracing::info!(session = number, seconds = report.total_s, bytes = report.bytes(), "done");

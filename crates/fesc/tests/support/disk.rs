@@ -29,8 +29,8 @@ fn below(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Whole stores that nobody has taken.
-pub fn unused(shelf: &Path) -> usize {
-    fs::read_dir(shelf).unwrap().filter(|e| e.as_ref().unwrap().path().extension().is_none()).count()
+pub fn unused(stores: &Path) -> usize {
+    fs::read_dir(stores).unwrap().filter(|e| e.as_ref().unwrap().path().extension().is_none()).count()
 }
 
 fn name(path: &Path) -> &str {
@@ -67,12 +67,12 @@ impl Disk {
         for corner in CORNERS {
             assert!(fs::read_dir(place.path(corner)).unwrap().next().is_none(), "something in {corner}");
         }
-        for shelf in ["store", "prepared"] {
-            let directory = place.path(shelf);
-            assert_eq!(mode(&directory), 0o700, "{shelf}");
+        for stores in ["store", "prepared"] {
+            let directory = place.path(stores);
+            assert_eq!(mode(&directory), 0o700, "{stores}");
             for path in below(&directory) {
                 assert!(!has_ending(&path, "new"), "{path:?}");
-                assert!(!has_ending(&path, "used") || killed.contains(&shelf), "{path:?}");
+                assert!(!has_ending(&path, "used") || killed.contains(&stores), "{path:?}");
                 match name(&path) {
                     "session" | "end" => assert_eq!(mode(&path), 0o600, "{path:?}"),
                     "lock" | "note.json" => {}

@@ -1,9 +1,10 @@
-//! The fast plan: RLWE linear layers, piecewise activations by shared thresholds, norms by buckets and Newton steps.
+//! The fast plan: RLWE linear layers, piecewise activations by shared thresholds, norms by buckets and Newton
+//! steps.
 //!
 //! | kernel | stage | messages |
 //! |---|---|---|
 //! | [`Linear`], [`RlweProjection`] | projections with the convolution | one per block, from the client |
-//! | [`Activate`], [`Steps`], together [`Piecewise`] | SiLU; Delta and A Delta | roundings, comparisons, a product, a mux |
+//! | [`Activate`], [`Steps`]: [`Piecewise`] | SiLU; Delta and A Delta | roundings, comparisons, product, mux |
 //! | [`Norm`] | norms | one bundle, an inverse root, roundings |
 //!
 //! Its scan is [`fesc_scan::Dual`].

@@ -4,7 +4,7 @@ use fesc_mpc::{Ledger, Party, Shared};
 use fesc_rlwe::linear::Block;
 
 use super::{Bias, Linear};
-use crate::pads::Pad;
+use crate::blocks::BlockId;
 use crate::schedule::{Schedule, Segment};
 use crate::setup::Matrix;
 use crate::stage::{Kit, Projection, Rescale, Side, Widths};
@@ -59,7 +59,7 @@ impl Projection for RlweProjection {
                 let mut take = |index: usize| {
                     let found = self.linear.blocks().get(index);
                     let &block = found.ok_or(InferError::Size { what: "blocks", expected: index + 1, got: index })?;
-                    kit.pads.take(&Pad { layer, matrix, segment, index, block })
+                    kit.blocks.take(&BlockId { layer, matrix, segment, index, block })
                 };
                 self.linear.run(party, Side::Client(&mut take), x)?
             }

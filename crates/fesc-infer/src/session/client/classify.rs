@@ -8,8 +8,8 @@ use fesc_net::{Channel, NetError};
 use fesc_ring::Prg;
 
 use super::{Finished, RunOptions, Visit};
-use crate::kept::Kept;
-use crate::pads::Ahead;
+use crate::blocks::BlocksAhead;
+use crate::blocks::disk::BlockReader;
 use crate::run::{Answer, run_client, run_client_with};
 use crate::schedule::Schedule;
 use crate::session::error::{RefusalKind, Result, SessionError};
@@ -18,8 +18,8 @@ use crate::session::message::Talk;
 use crate::session::provider::Provider;
 use crate::session::record::Recorder;
 use crate::session::report::{Report, Times};
-use crate::session::server::seats::ticket;
-use crate::session::source::shelf::{Claim, Shelf};
+use crate::session::server::admission::ticket;
+use crate::session::source::stores::{Claim, StoreDirectory};
 use crate::session::source::{self, Source, Timed};
 use crate::session::{dealer, hello, phase};
 use crate::setup::ClientSetup;
@@ -39,7 +39,7 @@ enum Blocks<'a> {
     /// Made by a thread, a few ahead.
     Ahead,
     /// Made before, on disk.
-    Kept(Kept<'a>),
+    OnDisk(BlockReader<'a>),
 }
 
 impl Blocks<'_> {
@@ -55,10 +55,10 @@ impl Blocks<'_> {
         Ok(match self {
             Blocks::Fresh => run_client(party, schedule, setup, ids, prg, watch)?,
             Blocks::Ahead => {
-                let mut pads = Ahead::start(Arc::clone(setup), schedule, BLOCKS, prg.fork())?;
-                run_client_with(party, schedule, setup, ids, prg, &mut pads, watch)?
+                let mut blocks = BlocksAhead::start(Arc::clone(setup), schedule, BLOCKS, prg.fork())?;
+                run_client_with(party, schedule, setup, ids, prg, &mut blocks, watch)?
             }
-            Blocks::Kept(mut kept) => run_client_with(party, schedule, setup, ids, prg, &mut kept, watch)?,
+            Blocks::OnDisk(mut kept) => run_client_with(party, schedule, setup, ids, prg, &mut kept, watch)?,
         })
     }
 }
@@ -68,7 +68,7 @@ struct Agreed {
     granted: Granted,
     /// Hash of the handshake.
     transcript: [u8; 32],
-    claim: Option<(Shelf, Claim)>,
+    claim: Option<(StoreDirectory, Claim)>,
 }
 
 impl Visit {
@@ -115,7 +115,7 @@ impl Visit {
             Provider::Ahead => Provider::Ahead,
             Provider::Dealer(_) => Provider::Dealer(()),
             Provider::Prepared(place) => {
-                let opened = place.shelf()?;
+                let opened = place.stores()?;
                 let path = place.directory.display().to_string();
                 // Ours before the server hears of it: another process on this directory takes another one.
                 let claimed = opened.claim_any(&self.note(bucket, reveal))?;
@@ -129,9 +129,9 @@ impl Visit {
         self.talk.tell(&mut self.channel, "step", &Step::Run(Accept { terms, bucket, reveal, provider, verify }))?;
         let granted = self.talk.hear::<Reply<Granted>>(&mut self.channel, "answer")?.granted();
         let (granted, claim) = match (granted, claim) {
-            (Err(refused @ SessionError::Refused { kind: RefusalKind::Prepared, .. }), Some((shelf, claim))) => {
+            (Err(refused @ SessionError::Refused { kind: RefusalKind::Prepared, .. }), Some((stores, claim))) => {
                 // The server does not have the other half: this one is worth nothing.
-                shelf.discard(claim)?;
+                stores.discard(claim)?;
                 return Err(refused);
             }
             (granted, claim) => (granted?, claim),
@@ -157,11 +157,11 @@ impl Visit {
                 let third = dealer::reach(dial, Role::P0, &agreed.transcript)?;
                 (source::dealer(Role::P0, third, Arc::clone(schedule), limit)?, Blocks::Ahead)
             }
-            (Provider::Prepared(_), Some((shelf, claim))) => {
+            (Provider::Prepared(_), Some((stores, claim))) => {
                 let id = claim.id();
-                let burnt = shelf.burn(claim, Role::P0)?;
-                let kept = Kept::new(burnt.ashes.path(), id.0, schedule);
-                (source::prepared(burnt, &mut self.channel)?, Blocks::Kept(kept))
+                let used = stores.mark_used(claim, Role::P0)?;
+                let kept = BlockReader::new(used.directory.path(), id.0, schedule);
+                (source::prepared(used, &mut self.channel)?, Blocks::OnDisk(kept))
             }
             (Provider::Inline | Provider::Prepared(_), _) => {
                 (source::inline(Role::P0, &mut self.channel, &mut self.prg)?, Blocks::Fresh)

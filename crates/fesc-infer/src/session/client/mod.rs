@@ -14,16 +14,16 @@ use super::bucket::bucket;
 use super::cache::Cache;
 use super::dial::Dial;
 use super::error::{Result, SessionError};
-use super::fresh::Fresh;
 use super::handshake::{Batch, Granted, Greeting, Offer, Purpose, Reply, Step, VERSION};
 use super::hex::Hex32;
 use super::message::{Talk, parse};
 use super::prepare::Preparation;
 use super::provider::Provider;
 use super::public::Known;
+use super::randomness::Randomness;
 use super::record::Stream;
 use super::report::{Report, Times};
-use super::source::shelf::{Note, Shelf, Spent};
+use super::source::stores::{Note, StoreDirectory, UsedList};
 use super::{hello, nonce};
 use crate::run::Answer;
 use crate::schedule::{Reveal, Schedule};
@@ -39,8 +39,8 @@ pub struct Place {
 }
 
 impl Place {
-    fn shelf(&self) -> Result<Shelf> {
-        Shelf::open(&self.directory, Spent::open(&self.state, Role::P0)?)
+    fn stores(&self) -> Result<StoreDirectory> {
+        StoreDirectory::open(&self.directory, UsedList::open(&self.state, Role::P0)?)
     }
 }
 
@@ -80,7 +80,7 @@ pub struct Visit {
     offer: Offer,
     known: Arc<Known>,
     start: Instant,
-    fresh: Fresh,
+    fresh: Randomness,
     /// Of the first connection.
     prg: Prg,
 }
@@ -93,7 +93,7 @@ impl Visit {
         cache: &Cache,
         expected: Option<Hex32>,
         setup_limit: u64,
-        fresh: &Fresh,
+        fresh: &Randomness,
         watch: &mut dyn Watch,
     ) -> Result<Self> {
         let start = Instant::now();
@@ -182,7 +182,7 @@ impl Visit {
     ) -> Result<(Vec<Hex32>, Report)> {
         let bucket = self.bucket(bucket)?;
         let schedule = self.schedule(bucket, reveal)?;
-        let shelf = place.shelf()?;
+        let stores = place.stores()?;
         let batch = Batch { terms: self.offer.terms.clone(), bucket, reveal, count };
         self.talk.tell(&mut self.channel, "step", &Step::Prepare(batch.clone()))?;
         self.talk.hear::<Reply<Granted>>(&mut self.channel, "answer")?.granted()?;
@@ -198,7 +198,7 @@ impl Visit {
             room: None,
             setup: Some(&self.known.setup),
         };
-        let (made, seconds) = making.run(&mut self.channel, &shelf, &mut self.prg, watch)?;
+        let (made, seconds) = making.run(&mut self.channel, &stores, &mut self.prg, watch)?;
         let total = self.start.elapsed().as_secs_f64();
         let times = Times { setup: total - seconds, run: seconds, waited: seconds, total, ..Times::default() };
         Ok((made, Report::new(self.channel.stats(), None, times)))

@@ -9,23 +9,23 @@ use fesc_net::{Channel, Fingerprint, Pending};
 use fesc_ring::Prg;
 
 use super::access::Asked;
-use super::seats::Seats;
+use super::admission::Admission;
 use super::{Event, Server};
 use crate::run::run_server;
 use crate::schedule::{Reveal, Schedule};
 use crate::session::dealer;
 use crate::session::download::Upload;
 use crate::session::error::{RefusalKind, Result, SessionError};
-use crate::session::fresh::Fresh;
 use crate::session::handshake::{Accept, Batch, Granted, Greeting, Offer, Purpose, Refusal, Reply, Step, VERSION};
 use crate::session::hex::Hex32;
 use crate::session::message::{Talk, parse};
 use crate::session::prepare::Preparation;
 use crate::session::provider::Provider;
 use crate::session::public::unsent;
+use crate::session::randomness::Randomness;
 use crate::session::record::Recorder;
 use crate::session::report::{Report, Times};
-use crate::session::source::shelf::{Amount, Claimed, Note, bytes_of};
+use crate::session::source::stores::{Amount, Claimed, Note, bytes_of};
 use crate::session::source::{self, Source, Timed};
 use crate::session::{hello, nonce, phase};
 use crate::watch::{Doing, Watch};
@@ -37,10 +37,10 @@ const JOINING: Duration = Duration::from_secs(30);
 const MOST_SETUPS: u32 = 2;
 
 /// Serves one connection. `None`: it was no session of its own.
-pub(super) fn attend(server: &Server, number: u64, pending: Pending, fresh: &Fresh) -> Result<Option<Report>> {
+pub(super) fn attend(server: &Server, number: u64, pending: Pending, fresh: &Randomness) -> Result<Option<Report>> {
     let start = Instant::now();
     let mut channel = pending.establish_seen(&hello(), |ticket| {
-        ticket.iter().for_each(|ticket| server.seats.show(number, *ticket));
+        ticket.iter().for_each(|ticket| server.admission.show(number, *ticket));
     })?;
     let mut prg = fresh.generator()?;
     let shown = channel.peer_fingerprint();
@@ -62,12 +62,12 @@ pub(super) fn attend(server: &Server, number: u64, pending: Pending, fresh: &Fre
     let greeting: Greeting = parse(greeting, "greeting")?;
     if let Purpose::Join(token) = greeting.purpose {
         // It belongs to its session from now on. One that nobody awaits is closed without a word.
-        server.seats.leave(number);
-        drop(server.seats.join(token, shown, channel));
+        server.admission.leave(number);
+        drop(server.admission.join(token, shown, channel));
         return Ok(None);
     }
-    if !server.seats.sit(number, channel.hangup()?) {
-        let (kind, message) = if server.seats.closed() {
+    if !server.admission.admit(number, channel.hangup()?) {
+        let (kind, message) = if server.admission.closed() {
             (RefusalKind::Stopping, "this server is about to stop".to_string())
         } else {
             let limit = server.options.limits.sessions;
@@ -103,7 +103,7 @@ impl Watch for Teller<'_> {
 /// An upload that goes on as long as the client takes it: a client that stops is silent.
 struct Taken<'a> {
     upload: Upload<'a>,
-    seats: &'a Seats,
+    admission: &'a Admission,
     number: u64,
     told: Instant,
 }
@@ -114,7 +114,7 @@ impl Write for Taken<'_> {
         // Often enough for any limit, and not for every few bytes.
         if self.told.elapsed() > Duration::from_millis(100) {
             self.told = Instant::now();
-            self.seats.give(self.number);
+            self.admission.extend_deadline(self.number);
         }
         Ok(written)
     }
@@ -135,20 +135,20 @@ struct Visit<'a> {
     start: Instant,
     /// Of the client's certificate.
     shown: Option<Fingerprint>,
-    fresh: &'a Fresh,
+    fresh: &'a Randomness,
 }
 
 impl Visit<'_> {
     fn serve(mut self, prg: &mut Prg) -> Result<Report> {
         let mut setups = 0;
-        self.server.seats.listen(self.number);
+        self.server.admission.listen(self.number);
         loop {
             match self.talk.hear::<Step>(&mut self.channel, "step")? {
                 Step::Setup if setups < MOST_SETUPS => {
                     setups += 1;
                     self.setup()?;
                     // The last window is still under way, and has its time before the client can speak.
-                    self.server.seats.give(self.number);
+                    self.server.admission.extend_deadline(self.number);
                 }
                 Step::Setup => {
                     let problem = "it asks for the public part again and again".into();
@@ -167,9 +167,9 @@ impl Visit<'_> {
     fn setup(&mut self) -> Result<()> {
         let hosted = &self.server.hosted;
         self.teller().doing(Doing::Setup(hosted.bytes));
-        self.server.seats.give(self.number);
+        self.server.admission.extend_deadline(self.number);
         let upload = Upload::new(&mut self.channel, hosted.bytes);
-        let mut taken = Taken { upload, seats: &self.server.seats, number: self.number, told: Instant::now() };
+        let mut taken = Taken { upload, admission: &self.server.admission, number: self.number, told: Instant::now() };
         hosted.write(&mut taken)?;
         taken.upload.finish().map_err(unsent)
     }
@@ -181,9 +181,9 @@ impl Visit<'_> {
             return Err(SessionError::Refused { kind: refusal.kind, message: refusal.message });
         }
         self.talk.tell(&mut self.channel, "answer", &Reply::Ok(Granted { token }))?;
-        self.server.seats.listen(self.number);
+        self.server.admission.listen(self.number);
         let transcript = self.talk.compare(&mut self.channel)?;
-        self.server.seats.heard(self.number);
+        self.server.admission.clear_deadline(self.number);
         Ok(transcript)
     }
 
@@ -210,10 +210,10 @@ impl Visit<'_> {
         let Self { server, number, .. } = self;
         let mut checked = self.offer.admits(accept);
         let mut claim = None;
-        if let (Ok(()), Provider::Prepared(id), Some(shelf)) = (&checked, accept.provider, &server.shelf) {
-            let days = server.expire(shelf)?;
+        if let (Ok(()), Provider::Prepared(id), Some(stores)) = (&checked, accept.provider, &server.stores) {
+            let days = server.expire(stores)?;
             let refusal = |kind, message: String| Err(Refusal { kind, message });
-            match shelf.claim(id, &self.note(accept.bucket, accept.reveal))? {
+            match stores.claim(id, &self.note(accept.bucket, accept.reveal))? {
                 Claimed::Mine(mine) => claim = Some(mine),
                 // As when a client comes again before its lost session is seen: the store is still good.
                 Claimed::Busy => {
@@ -226,7 +226,7 @@ impl Visit<'_> {
                     );
                     checked = refusal(RefusalKind::Prepared, text);
                 }
-                Claimed::Spent => {
+                Claimed::Used => {
                     let text = "these correlations were used before: one side has put a copy of its directory back";
                     checked = refusal(RefusalKind::Prepared, text.into());
                 }
@@ -237,7 +237,7 @@ impl Visit<'_> {
         }
         let token = (accept.provider == Provider::Ahead).then(|| nonce(prg));
         // Awaited before the client knows the token: it may come at once.
-        let awaited = token.filter(|_| checked.is_ok()).map(|t| server.seats.expect(t, self.shown));
+        let awaited = token.filter(|_| checked.is_ok()).map(|t| server.admission.expect(t, self.shown));
         let transcript = self.answer(checked, token)?;
         server.audience.event(number, Event::Granted(accept.bucket, accept.reveal, accept.provider));
         let schedule = Arc::new(self.schedule(accept.bucket, accept.reveal)?);
@@ -246,19 +246,19 @@ impl Visit<'_> {
         let mut source: Source = match (accept.provider, awaited, claim) {
             (Provider::Ahead, Some(awaited), _) => {
                 let second = awaited.wait(JOINING).ok_or(SessionError::NoSecondConnection(JOINING))?;
-                server.seats.line(number, second.hangup()?);
+                server.admission.line(number, second.hangup()?);
                 source::ahead(Role::P1, second, Arc::clone(&schedule), limit, self.fresh.generator()?)?
             }
             (Provider::Dealer(()), ..) => {
                 let dial = server.options.dealer.as_ref().ok_or_else(|| nobody("dealer"))?;
                 let third = dealer::reach(dial, Role::P1, &transcript)?;
-                server.seats.line(number, third.hangup()?);
+                server.admission.line(number, third.hangup()?);
                 source::dealer(Role::P1, third, Arc::clone(&schedule), limit)?
             }
             (Provider::Prepared(_), _, claim) => {
-                let (shelf, claim) = server.shelf.as_ref().zip(claim).ok_or_else(|| nobody("store"))?;
-                let burnt = shelf.burn(claim, Role::P1)?;
-                source::prepared(burnt, &mut self.channel)?
+                let (stores, claim) = server.stores.as_ref().zip(claim).ok_or_else(|| nobody("store"))?;
+                let used = stores.mark_used(claim, Role::P1)?;
+                source::prepared(used, &mut self.channel)?
             }
             (Provider::Inline | Provider::Ahead, ..) => source::inline(Role::P1, &mut self.channel, prg)?,
         };
@@ -281,15 +281,15 @@ impl Visit<'_> {
     fn prepare(mut self, batch: &Batch, prg: &mut Prg) -> Result<Report> {
         let Self { server, number, .. } = self;
         let checked = self.offer.admits_batch(batch);
-        let (Some(shelf), Ok(())) = (&server.shelf, &checked) else {
+        let (Some(stores), Ok(())) = (&server.stores, &checked) else {
             let nothing =
                 Refusal { kind: RefusalKind::NotOffered, message: "this server keeps no correlations".into() };
             return Err(self.answer(checked.and(Err(nothing)), None).err().unwrap_or_else(|| nobody("store")));
         };
         let schedule = self.schedule(batch.bucket, batch.reveal)?;
-        server.expire(shelf)?;
+        server.expire(stores)?;
         let (each, limit) = (bytes_of(&schedule, Role::P1)?, server.options.limits.prepared);
-        let room = match shelf.promise(batch.count as usize, each, limit)? {
+        let room = match stores.reserve(batch.count as usize, each, limit)? {
             Ok(room) => room,
             Err(Amount { stores, bytes }) => {
                 let (Batch { count, .. }, kind) = (batch, RefusalKind::Full);
@@ -317,7 +317,7 @@ impl Visit<'_> {
             room: Some(room),
             setup: None,
         };
-        let (_, seconds) = making.run(&mut self.channel, shelf, prg, &mut Teller(server, number))?;
+        let (_, seconds) = making.run(&mut self.channel, stores, prg, &mut Teller(server, number))?;
         let total = self.start.elapsed().as_secs_f64();
         let times = Times { setup: total - seconds, run: seconds, waited: seconds, total, ..Times::default() };
         Ok(Report::new(self.channel.stats(), None, times))

@@ -15,8 +15,8 @@
 //! A fault, even a panic, in one client's thread ends that session and nothing else.
 
 pub mod access;
+pub(super) mod admission;
 mod attend;
-pub(super) mod seats;
 pub mod state;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,19 +31,19 @@ use fesc_ring::memory::give_back;
 
 use super::dial::Dial;
 use super::error::{Result, SessionError};
-use super::fresh::Fresh;
 use super::handshake::{Offer, Terms, VERSION};
 use super::hex::Hex32;
 use super::provider::Provider;
 use super::public::Hosted;
+use super::randomness::Randomness;
 use super::report::Report;
-use super::source::shelf::{Amount, Shelf, Spent};
+use super::source::stores::{Amount, StoreDirectory, UsedList};
 use crate::kernels;
 use crate::schedule::Reveal;
 use crate::watch::Doing;
 use access::{Access, AccessOptions};
-pub use seats::descriptors;
-use seats::{Cut, Seats};
+pub use admission::descriptors;
+use admission::{Admission, Cut};
 
 /// How often the listener looks at its clock.
 const LOOK: Duration = Duration::from_millis(100);
@@ -62,7 +62,7 @@ pub struct Limits {
     pub time: Duration,
     /// Time in which a client must speak, each time that it is its turn in the handshake; four times that to
     /// take a window of the public part, and to speak after the last.
-    pub speak: Duration,
+    pub reply_timeout: Duration,
     /// Prepared correlations that may wait for their use.
     pub prepared: Amount,
     /// Days after which prepared correlations that nobody has used are deleted.
@@ -116,8 +116,8 @@ pub struct Server {
     hosted: Hosted,
     options: Options,
     terms: Terms,
-    seats: Seats,
-    shelf: Option<Shelf>,
+    admission: Admission,
+    stores: Option<StoreDirectory>,
     access: Access,
     numbers: AtomicU64,
     audience: Box<dyn Audience>,
@@ -137,18 +137,21 @@ impl Server {
         };
         let access = Access::open(&options.access)?;
         let state = &options.access.state;
-        let shelf =
-            options.store.as_deref().map(|store| Shelf::open(store, Spent::open(state, Role::P1)?)).transpose()?;
-        let seats = Seats::new(options.limits.sessions, options.limits.time, options.limits.speak);
-        let server = Self { hosted, options, terms, seats, shelf, access, numbers: AtomicU64::new(0), audience };
-        server.shelf.as_ref().map(|shelf| server.expire(shelf)).transpose()?;
+        let stores = options
+            .store
+            .as_deref()
+            .map(|store| StoreDirectory::open(store, UsedList::open(state, Role::P1)?))
+            .transpose()?;
+        let admission = Admission::new(options.limits.sessions, options.limits.time, options.limits.reply_timeout);
+        let server = Self { hosted, options, terms, admission, stores, access, numbers: AtomicU64::new(0), audience };
+        server.stores.as_ref().map(|stores| server.expire(stores)).transpose()?;
         Ok(server)
     }
 
     /// Deletes prepared correlations that are too old; returns the days that they may have.
-    fn expire(&self, shelf: &Shelf) -> Result<u32> {
+    fn expire(&self, stores: &StoreDirectory) -> Result<u32> {
         let days = self.options.limits.prepared_days;
-        shelf.expire(Duration::from_secs(86_400 * u64::from(days)))?;
+        stores.expire(Duration::from_secs(86_400 * u64::from(days)))?;
         Ok(days)
     }
 
@@ -165,7 +168,7 @@ impl Server {
     fn offer(&self, nonce: Hex32) -> Offer {
         let mut providers = vec!["ahead".to_string(), "inline".to_string()];
         providers.extend(self.options.dealer.as_ref().map(|_| "dealer".to_string()));
-        providers.extend(self.shelf.as_ref().map(|_| "prepared".to_string()));
+        providers.extend(self.stores.as_ref().map(|_| "prepared".to_string()));
         Offer {
             version: VERSION,
             nonce,
@@ -180,16 +183,16 @@ impl Server {
 
     /// Serves until `stop` is set, then lets sessions go on for the grace of the limits. Every connection has
     /// a generator of its own from `fresh`.
-    pub fn run(self: &Arc<Self>, listener: &Listener, fresh: &Fresh, stop: &AtomicBool) -> Result<()> {
+    pub fn run(self: &Arc<Self>, listener: &Listener, fresh: &Randomness, stop: &AtomicBool) -> Result<()> {
         let mut until = None;
         loop {
-            self.seats.expire();
+            self.admission.expire();
             if stop.load(Ordering::Relaxed) {
                 // New sessions are told that it stops. The listener goes on: those that run may await their
                 // second connection.
-                self.seats.close();
+                self.admission.close();
                 let until = *until.get_or_insert_with(|| Instant::now() + self.options.limits.grace);
-                if self.seats.empty() || Instant::now() >= until {
+                if self.admission.empty() || Instant::now() >= until {
                     break;
                 }
             }
@@ -205,7 +208,7 @@ impl Server {
                 }
             };
             let number = 1 + self.numbers.fetch_add(1, Ordering::Relaxed);
-            let Some(place) = pending.hangup().ok().and_then(|line| self.seats.enter(number, line)) else {
+            let Some(place) = pending.hangup().ok().and_then(|line| self.admission.enter(number, line)) else {
                 // Dropping it closes the connection: there are too many to talk to each.
                 continue;
             };
@@ -219,17 +222,17 @@ impl Server {
                 self.audience.event(0, Event::Failed(&error));
             }
         }
-        self.seats.cut_all();
+        self.admission.cut_all();
         // Cut channels end their threads at the next message.
         let until = Instant::now() + CUTTING;
-        while !self.seats.empty() && Instant::now() < until {
+        while !self.admission.empty() && Instant::now() < until {
             std::thread::sleep(LOOK);
         }
         Ok(())
     }
 
     /// One client's thread.
-    fn one(&self, number: u64, pending: Pending, fresh: &Fresh) {
+    fn one(&self, number: u64, pending: Pending, fresh: &Randomness) {
         let ended = catch_unwind(AssertUnwindSafe(|| attend::attend(self, number, pending, fresh)));
         let result = ended.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -238,11 +241,11 @@ impl Server {
         });
         // A session's memory is the system's again before the next one. Strangers had none, and cost no more
         // than they must.
-        if self.seats.seated(number) {
+        if self.admission.seated(number) {
             give_back();
         }
         // Seen from its thread, a cut session ended because its connection did.
-        let result = match (result, self.seats.was_cut(number)) {
+        let result = match (result, self.admission.was_cut(number)) {
             (Err(_), Some(Cut::Time)) => Err(SessionError::TimeLimit(self.options.limits.time)),
             (Err(_), Some(Cut::Silence(within))) => Err(SessionError::Silent(within)),
             (result, _) => result,
@@ -255,7 +258,7 @@ impl Server {
         if let Err(unwritten) = self.access.finish(number, code, bytes) {
             self.audience.event(number, Event::Failed(&unwritten));
         }
-        self.seats.leave(number);
+        self.admission.leave(number);
         match result {
             Ok(None) => {}
             Ok(Some(report)) => self.audience.event(number, Event::Done(report)),

@@ -171,8 +171,8 @@ pub trait Generator: Send {
 /// The end that takes correlations, and the thread that makes them.
 pub type Started<T> = (Ahead<T>, Maker<T>);
 
-/// Starts a thread that first sets a generator up with `set_up` and then makes the demand of `schedule`, holding
-/// at most `limit` bytes.
+/// Starts a thread that first sets a generator up with `set_up` and then makes the demand of `schedule`,
+/// holding at most `limit` bytes.
 pub fn start<G: Generator + 'static>(
     role: Role,
     schedule: Arc<Schedule>,

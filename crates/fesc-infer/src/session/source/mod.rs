@@ -5,10 +5,10 @@
 //! | inline | the two parties | on the session's own channel | at the moment of use |
 //! | ahead | the two parties | on a second channel, a thread on each side | meanwhile ([`mod@ahead`]) |
 //! | dealer | a third process | on a channel to it, a thread on each side | meanwhile |
-//! | prepared | the two parties | on disk | before ([`shelf`]) |
+//! | prepared | the two parties | on disk | before ([`stores`]) |
 
 pub mod ahead;
-pub mod shelf;
+pub mod stores;
 mod timed;
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::error::Result;
 use super::phase;
 use crate::schedule::Schedule;
 use ahead::{Generated, Generator, Maker};
-use shelf::{Ashes, Burnt};
+use stores::{UsedDirectory, UsedStore};
 pub use timed::{Clock, Timed};
 
 /// The two parties' generator: oblivious transfer, and RLWE for products.
@@ -40,7 +40,7 @@ pub struct Source {
     correlations: Option<Box<dyn Correlations + Send>>,
     maker: Option<Maker>,
     /// The store behind it, if there is one; deleted when dropped.
-    _burnt: Option<Ashes>,
+    _burnt: Option<UsedDirectory>,
 }
 
 impl Source {
@@ -94,10 +94,10 @@ pub fn dealer(role: Role, mut channel: Channel, schedule: Arc<Schedule>, limit: 
 }
 
 /// From a store that is already marked as used.
-pub fn prepared(burnt: Burnt, channel: &mut Channel) -> Result<Source> {
-    let Burnt { store, ashes } = burnt;
+pub fn prepared(used: UsedStore, channel: &mut Channel) -> Result<Source> {
+    let UsedStore { store, directory } = used;
     let correlations = Prepared::start(store, channel)?;
-    Ok(Source { correlations: Some(Box::new(correlations)), maker: None, _burnt: Some(ashes) })
+    Ok(Source { correlations: Some(Box::new(correlations)), maker: None, _burnt: Some(directory) })
 }
 
 struct Pair {

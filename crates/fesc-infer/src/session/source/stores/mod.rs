@@ -8,24 +8,24 @@
 //!
 //! A store is used by one session, as a whole: whatever happens after the renaming, nobody can take it again.
 //! Beside the correlations lies a note of what they were made for, and for whom; anything else is refused.
-//! Who wants a store claims it first, by its lock (`claim`): two processes on one shelf never talk about the
-//! same store. How much a shelf may hold, and for how long, is `room`.
+//! Who wants a store claims it first, by its lock (`claim`): two processes on one store directory never talk
+//! about the same store. How much a store directory may hold, and for how long, is `room`.
 //!
 //! A process that is killed leaves its `.new` or `.used` behind, with the secrets of a session in it. Whoever
-//! opens the shelf next deletes them ([`Shelf::sweep`]). Several processes may share a shelf: one that lives
-//! holds the lock of the stores it works on, and holds the shelf's own lock, shared, while a store has a
-//! moment without one.
+//! opens the store directory next deletes them ([`StoreDirectory::sweep`]). Several processes may share a
+//! store directory: one that lives holds the lock of the stores it works on, and holds the store directory's
+//! own lock, shared, while a store has a moment without one.
 //!
 //! A directory that is copied and put back has its used stores again; the list of used ones, which is kept
-//! elsewhere, refuses them ([`spent`]).
+//! elsewhere, refuses them ([`used`]).
 //!
 //! Not guaranteed: single use when that list is put back too.
 
 mod claim;
 mod room;
-pub mod spent;
 #[cfg(test)]
 mod tests;
+pub mod used;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Write};
@@ -41,10 +41,10 @@ use crate::session::error::{Result, SessionError, at};
 use crate::session::hex::Hex32;
 
 use super::super::journal::private_directory;
-pub use claim::{Ashes, Burnt, Claim, Claimed};
-pub use room::{Amount, Promise, bytes_of};
-pub use spent::Spent;
-use spent::Stamp;
+pub use claim::{Claim, Claimed, UsedDirectory, UsedStore};
+pub use room::{Amount, Reservation, bytes_of};
+use used::Stamp;
+pub use used::UsedList;
 
 const NOTE: &str = "note.json";
 const MAX_NOTE: u64 = 4096;
@@ -76,11 +76,11 @@ struct Written {
 }
 
 /// A directory of stores.
-pub struct Shelf {
+pub struct StoreDirectory {
     directory: PathBuf,
-    spent: Spent,
+    spent: UsedList,
     /// What sessions of this process are allowed to make and have not yet made.
-    promised: Arc<Mutex<Amount>>,
+    reserved: Arc<Mutex<Amount>>,
 }
 
 /// A store that is being made. Deleted when dropped before [`Draft::commit`].
@@ -92,14 +92,14 @@ pub struct Draft {
     kept: bool,
 }
 
-impl Shelf {
-    /// Opens a shelf, making the directory (for its owner only) if needed, and deletes what dead processes
-    /// left there. `spent` knows which stores were used.
-    pub fn open(directory: &Path, spent: Spent) -> Result<Self> {
+impl StoreDirectory {
+    /// Opens a store directory, making the directory (for its owner only) if needed, and deletes what dead
+    /// processes left there. `spent` knows which stores were used.
+    pub fn open(directory: &Path, spent: UsedList) -> Result<Self> {
         private_directory(directory)?;
-        let shelf = Self { directory: directory.to_path_buf(), spent, promised: Arc::default() };
-        shelf.sweep()?;
-        Ok(shelf)
+        let stores = Self { directory: directory.to_path_buf(), spent, reserved: Arc::default() };
+        stores.sweep()?;
+        Ok(stores)
     }
 
     fn path(&self, id: Hex32) -> PathBuf {
@@ -142,7 +142,8 @@ impl Shelf {
         Ok(())
     }
 
-    /// The shelf's own lock: shared while a store is made or claimed, exclusive while one is taken away.
+    /// The store directory's own lock: shared while a store is made or claimed, exclusive while one is taken
+    /// away.
     fn locked(&self, how: impl Fn(&File) -> std::io::Result<()>) -> Result<File> {
         let lock = || File::open(&self.directory).and_then(|d| how(&d).map(|()| d));
         lock().map_err(at(&self.directory))

@@ -1,9 +1,10 @@
-//! How much a shelf may hold, and for how long: a client decides how many stores a server keeps, so that both
-//! are limited.
+//! How much a store directory may hold, and for how long: a client decides how many stores a server keeps, so
+//! that both are limited.
 //!
 //! Sizes are those on disk: every file takes whole blocks of 4 KiB. They are known before anything is made
-//! ([`bytes_of`]), and the room is promised then, so that several clients together do not pass the limit.
-//! Only this process is counted that way: two servers on one shelf can pass it by what they make at once.
+//! ([`bytes_of`]), and the room is reserved then, so that several clients together do not pass the limit.
+//! Only this process is counted that way: two servers on one store directory can pass it by what they make at
+//! once.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,8 +15,8 @@ use std::time::Duration;
 use fesc_mpc::Role;
 use fesc_mpc::provider::Store;
 
-use super::{NOTE, Shelf};
-use crate::kept;
+use super::{NOTE, StoreDirectory};
+use crate::blocks::disk;
 use crate::schedule::Schedule;
 use crate::session::error::{Result, at};
 
@@ -23,7 +24,7 @@ const BLOCK: u64 = 4096;
 /// The directory, and of its files the note, the session and the number of correlations; the lock is empty.
 const FIXED: u64 = 4 * BLOCK;
 
-/// Stores and their bytes: what a shelf may hold, or holds.
+/// Stores and their bytes: what a store directory may hold, or holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {
     /// Stores.
@@ -39,19 +40,19 @@ fn on_disk(bytes: u64) -> u64 {
 /// Bytes on disk of one party's store for a run: correlations, and the client's blocks of the linear layers.
 pub fn bytes_of(schedule: &Schedule, role: Role) -> Result<u64> {
     let halves = schedule.demand().map(|request| Ok(Store::bytes_of(&request?, role)));
-    let blocks = kept::bytes_of(schedule).filter(|_| role == Role::P0);
+    let blocks = disk::bytes_of(schedule).filter(|_| role == Role::P0);
     halves.chain(blocks).try_fold(FIXED, |sum, bytes: crate::Result<usize>| Ok(sum + on_disk(bytes? as u64)))
 }
 
 /// Room for stores that are to be made; given back when dropped.
-pub struct Promise {
-    promised: Arc<Mutex<Amount>>,
+pub struct Reservation {
+    reserved: Arc<Mutex<Amount>>,
     left: usize,
     each: u64,
 }
 
-impl Promise {
-    /// One of them is on the shelf now, and is counted there.
+impl Reservation {
+    /// One of them is on the store directory now, and is counted there.
     pub fn kept(&mut self) {
         self.give_back(1);
     }
@@ -59,24 +60,24 @@ impl Promise {
     fn give_back(&mut self, count: usize) {
         let count = count.min(self.left);
         self.left -= count;
-        let mut promised = lock(&self.promised);
-        promised.stores -= count;
-        promised.bytes -= self.each * count as u64;
+        let mut reserved = lock(&self.reserved);
+        reserved.stores -= count;
+        reserved.bytes -= self.each * count as u64;
     }
 }
 
-impl Drop for Promise {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.give_back(self.left);
     }
 }
 
 // Nothing that can panic runs under the lock, so a poisoned amount is a valid one.
-fn lock(promised: &Mutex<Amount>) -> MutexGuard<'_, Amount> {
-    promised.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(reserved: &Mutex<Amount>) -> MutexGuard<'_, Amount> {
+    reserved.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shelf {
+impl StoreDirectory {
     /// Whole, unused stores.
     pub fn holds(&self) -> Result<Amount> {
         // Without a note it is none of ours, whatever its name.
@@ -87,19 +88,19 @@ impl Shelf {
 
     /// Room for `count` stores of `each` bytes besides those that are here and those that other sessions of
     /// this process may still make; else what there is.
-    pub fn promise(&self, count: usize, each: u64, limit: Amount) -> Result<std::result::Result<Promise, Amount>> {
+    pub fn reserve(&self, count: usize, each: u64, limit: Amount) -> Result<std::result::Result<Reservation, Amount>> {
         // Held while the stores are counted, so that two sessions cannot both get the last room.
-        let mut promised = lock(&self.promised);
+        let mut reserved = lock(&self.reserved);
         let mut there = self.holds()?;
-        there.stores += promised.stores;
-        there.bytes = there.bytes.saturating_add(promised.bytes);
+        there.stores += reserved.stores;
+        there.bytes = there.bytes.saturating_add(reserved.bytes);
         let more = each.saturating_mul(count as u64);
         if there.stores.saturating_add(count) > limit.stores || there.bytes.saturating_add(more) > limit.bytes {
             return Ok(Err(there));
         }
-        promised.stores += count;
-        promised.bytes += more;
-        Ok(Ok(Promise { promised: Arc::clone(&self.promised), left: count, each }))
+        reserved.stores += count;
+        reserved.bytes += more;
+        Ok(Ok(Reservation { reserved: Arc::clone(&self.reserved), left: count, each }))
     }
 
     /// Deletes unused stores that are older than `age`, but for those that somebody has claimed. Returns how

@@ -1,19 +1,19 @@
 //! Which prepared sessions were used, kept apart from the sessions themselves.
 //!
-//! A shelf that was copied and put back has its stores again, unused by all that they show. Correlations used
-//! twice give the difference of two documents away, so the names of used stores are kept in another directory
-//! (`--state`), are on the disk before the first correlation is read, and are looked at before a store is
-//! claimed.
+//! A store directory that was copied and put back has its stores again, unused by all that they show.
+//! Correlations used twice give the difference of two documents away, so the names of used stores are kept in
+//! another directory (`--state`), are on the disk before the first correlation is read, and are looked at
+//! before a store is claimed.
 //!
 //! A list has a name of its own, which each store carries: a store of another list, or of one that is gone,
-//! is taken as used. So a list that is lost, as in a container with a lasting shelf and a passing home,
-//! refuses instead of forgetting.
+//! is taken as used. So a list that is lost, as in a container with a lasting store directory and a passing
+//! home, refuses instead of forgetting.
 //!
 //! The list is bounded. A store carries the second in which it was made; when the list is full its oldest
 //! names go, and whatever was made up to then is refused from then on, used or not.
 //!
-//! Not guaranteed: anything when this list is put back too. Leave shelves and state directories out of
-//! backups. A peer that makes and uses 16,384 stores can have older stores of others refused, though not
+//! Not guaranteed: anything when this list is put back too. Leave store directories and state directories out
+//! of backups. A peer that makes and uses 16,384 stores can have older stores of others refused, though not
 //! used.
 
 use std::path::Path;
@@ -24,9 +24,9 @@ use serde::{Deserialize, Serialize};
 use fesc_mpc::Role;
 
 use crate::session::error::Result;
-use crate::session::fresh::Fresh;
 use crate::session::hex::Hex32;
 use crate::session::journal::{Held, Journal};
+use crate::session::randomness::Randomness;
 use crate::session::report::side;
 
 /// Names that are kept.
@@ -54,12 +54,12 @@ pub(super) struct Stamp {
 }
 
 /// The list of used stores of a state directory.
-pub struct Spent {
+pub struct UsedList {
     journal: Journal<Entry>,
     most: usize,
 }
 
-impl Spent {
+impl UsedList {
     /// One side's list in a state directory, which is made if it is not there.
     pub fn open(state: &Path, role: Role) -> Result<Self> {
         let journal = Journal::open(state, &format!("spent-{}.jsonl", side(role)))?;
@@ -76,7 +76,7 @@ impl Spent {
         let name = match name {
             Some(name) => name,
             None => {
-                let name = Hex32(Fresh::os().generator()?.public_bytes());
+                let name = Hex32(Randomness::os().generator()?.public_bytes());
                 held.add(Entry::List(name))?;
                 name
             }
@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn a_name_is_marked_once_and_a_full_list_refuses_what_it_forgot() {
         let directory = tempfile::tempdir().unwrap();
-        let open = || Spent::open(directory.path(), Role::P0).unwrap();
-        let spent = Spent { most: 8, ..open() };
+        let open = || UsedList::open(directory.path(), Role::P0).unwrap();
+        let spent = UsedList { most: 8, ..open() };
         let id = |n: u64| Hex32([n as u8; 32]);
         let list = spent.stamp().unwrap().list;
         let at = |made| Stamp { list, made };
@@ -173,7 +173,7 @@ mod tests {
         let stamp = again.stamp().unwrap();
         assert!(stamp.list == list && stamp.made > 1_700_000_000);
         // The other side's list is another one, and so is one that was lost and made anew.
-        let theirs = Spent::open(directory.path(), Role::P1).unwrap();
+        let theirs = UsedList::open(directory.path(), Role::P1).unwrap();
         assert!(theirs.was_used(new, stamp).unwrap() && !again.mark(new, theirs.stamp().unwrap()).unwrap());
         std::fs::remove_file(directory.path().join("spent-client.jsonl")).unwrap();
         assert!(open().was_used(new, stamp).unwrap(), "a list that is gone refuses what belonged to it");

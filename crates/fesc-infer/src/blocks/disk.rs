@@ -6,9 +6,9 @@
 //!                  block (48 bits each)  SHA-256 of all that
 //! ```
 //!
-//! A block is used once: [`Kept`] reads a file, deletes it, and only then hands it out; the directory as a
-//! whole is marked as used before ([`crate::session::source::shelf`]). Files have mode 0600. At Mamba-base a
-//! segment of 2,048 tokens takes about 90 MB a layer.
+//! A block is used once: [`BlockReader`] reads a file, deletes it, and only then hands it out; the directory
+//! as a whole is marked as used before ([`crate::session::source::stores`]). Files have mode 0600. At
+//! Mamba-base a segment of 2,048 tokens takes about 90 MB a layer.
 //!
 //! Not guaranteed: that a deleted file cannot be read back from the medium.
 
@@ -21,7 +21,7 @@ use fesc_rlwe::linear::Prepared;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use crate::pads::{Pad, Pads};
+use crate::blocks::{BlockId, BlockSource};
 use crate::schedule::Schedule;
 use crate::setup::ClientSetup;
 use crate::{InferError, Result};
@@ -35,14 +35,14 @@ fn path(directory: &Path, number: u64) -> PathBuf {
 }
 
 /// What a file begins with: whose block it is, and which.
-fn head(session: &[u8; 32], number: u64, pad: &Pad) -> Vec<u8> {
+fn head(session: &[u8; 32], number: u64, pad: &BlockId) -> Vec<u8> {
     let place = [pad.layer, pad.matrix.index(), pad.segment, pad.index].map(|n| (n as u64).to_le_bytes());
     [&MAGIC[..], session, &number.to_le_bytes(), place.as_flattened()].concat()
 }
 
 /// Bytes of the file of each block of a run, in order.
 pub fn bytes_of(schedule: &Schedule) -> impl Iterator<Item = Result<usize>> + '_ {
-    schedule.pads().map(|pad| {
+    schedule.blocks().map(|pad| {
         let (pad, params) = (pad?, Params::linear()?);
         let shape = pad.matrix.shape(schedule.outline().shape())?;
         Ok(HEAD + Prepared::packed_len(&params, &shape, &pad.block) + DIGEST)
@@ -50,14 +50,14 @@ pub fn bytes_of(schedule: &Schedule) -> impl Iterator<Item = Result<usize>> + '_
 }
 
 /// Computes the blocks of a run and writes them, one after the other.
-pub struct Keeper<'a> {
+pub struct BlockWriter<'a> {
     directory: PathBuf,
     session: [u8; 32],
     setup: &'a ClientSetup,
     next: u64,
 }
 
-impl<'a> Keeper<'a> {
+impl<'a> BlockWriter<'a> {
     /// Into a directory, for one session.
     pub fn new(directory: &Path, session: [u8; 32], setup: &'a ClientSetup) -> Self {
         Self { directory: directory.to_path_buf(), session, setup, next: 0 }
@@ -67,7 +67,7 @@ impl<'a> Keeper<'a> {
     ///
     /// # Errors
     /// If the setup has no such matrix, or the disk fails.
-    pub fn keep(&mut self, pad: &Pad, prg: &mut fesc_ring::Prg) -> Result<()> {
+    pub fn keep(&mut self, pad: &BlockId, prg: &mut fesc_ring::Prg) -> Result<()> {
         let block = pad.prepare(self.setup, prg)?.pack();
         let head = head(&self.session, self.next, pad);
         let digest = Sha256::new().chain_update(&head).chain_update(&*block).finalize();
@@ -85,21 +85,21 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// Blocks that a [`Keeper`] wrote, in the order of their use.
-pub struct Kept<'a> {
+/// Blocks that a [`BlockWriter`] wrote, in the order of their use.
+pub struct BlockReader<'a> {
     directory: PathBuf,
     session: [u8; 32],
     schedule: &'a Schedule,
     next: u64,
 }
 
-impl<'a> Kept<'a> {
+impl<'a> BlockReader<'a> {
     /// From the directory of one session. Nothing is read yet.
     pub fn new(directory: &Path, session: [u8; 32], schedule: &'a Schedule) -> Self {
         Self { directory: directory.to_path_buf(), session, schedule, next: 0 }
     }
 
-    fn read(&mut self, pad: &Pad) -> Result<Prepared> {
+    fn read(&mut self, pad: &BlockId) -> Result<Prepared> {
         let damaged = InferError::Misuse {
             what: "kept blocks",
             why: "a file is damaged, or of another session; delete the directory and prepare again",
@@ -121,8 +121,8 @@ impl<'a> Kept<'a> {
     }
 }
 
-impl Pads for Kept<'_> {
-    fn take(&mut self, pad: &Pad) -> Result<Prepared> {
+impl BlockSource for BlockReader<'_> {
+    fn take(&mut self, pad: &BlockId) -> Result<Prepared> {
         self.read(pad)
     }
 

@@ -1,9 +1,12 @@
 //! The client's half of the linear layers, which does not depend on the document
 //! ([`fesc_rlwe::linear::Prepared`]).
 //!
-//! [`crate::Schedule::pads`] lists what a run takes, in order. A source of them is a [`Pads`]: [`Fresh`] computes
-//! each when it is asked for, [`Ahead`] computes them in a thread of its own and keeps a few ready. Either
-//! way each is used once: a prepared block is moved out and consumed by its one message (review A).
+//! [`crate::Schedule::blocks`] lists what a run takes, in order. A source of them is a [`BlockSource`]:
+//! [`FreshBlocks`] computes each when it is asked for, [`BlocksAhead`] computes them in a thread of its own
+//! and keeps a few ready. Either way each is used once: a prepared block is moved out and consumed by its one
+//! message (review A).
+
+pub mod disk;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -19,7 +22,7 @@ use crate::{InferError, Result};
 
 /// One block of one matrix on one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pad {
+pub struct BlockId {
     /// The layer.
     pub layer: usize,
     /// The matrix.
@@ -32,7 +35,7 @@ pub struct Pad {
     pub block: Block,
 }
 
-impl Pad {
+impl BlockId {
     /// Draws a fresh secret and computes the block.
     ///
     /// # Errors
@@ -42,34 +45,34 @@ impl Pad {
     }
 }
 
-/// A source of prepared blocks. A run asks in the order of [`Schedule::pads`].
-pub trait Pads {
+/// A source of prepared blocks. A run asks in the order of [`Schedule::blocks`].
+pub trait BlockSource {
     /// The prepared block of `pad`, for the first and only time.
     ///
     /// # Errors
     /// If there is none.
-    fn take(&mut self, pad: &Pad) -> Result<Prepared>;
+    fn take(&mut self, pad: &BlockId) -> Result<Prepared>;
 
     /// Seconds of computing so far. They are input-independent: a report counts them as offline.
     fn seconds(&self) -> f64;
 }
 
 /// Computes each block when it is asked for.
-pub struct Fresh<'a> {
+pub struct FreshBlocks<'a> {
     setup: &'a ClientSetup,
     prg: Prg,
     seconds: f64,
 }
 
-impl<'a> Fresh<'a> {
+impl<'a> FreshBlocks<'a> {
     /// From the client's setup and randomness of its own.
     pub fn new(setup: &'a ClientSetup, prg: Prg) -> Self {
         Self { setup, prg, seconds: 0.0 }
     }
 }
 
-impl Pads for Fresh<'_> {
-    fn take(&mut self, pad: &Pad) -> Result<Prepared> {
+impl BlockSource for FreshBlocks<'_> {
+    fn take(&mut self, pad: &BlockId) -> Result<Prepared> {
         let start = Instant::now();
         let made = pad.prepare(self.setup, &mut self.prg);
         self.seconds += start.elapsed().as_secs_f64();
@@ -81,16 +84,16 @@ impl Pads for Fresh<'_> {
     }
 }
 
-type Made = Result<(Pad, Prepared, f64)>;
+type Made = Result<(BlockId, Prepared, f64)>;
 
 /// Computes blocks in a thread, a few ahead of the run. Dropping it ends the thread.
-pub struct Ahead {
+pub struct BlocksAhead {
     ready: Option<Receiver<Made>>,
     thread: Option<JoinHandle<()>>,
     seconds: f64,
 }
 
-impl Ahead {
+impl BlocksAhead {
     /// Starts the thread; at most `depth` blocks wait at a time (at Mamba-base one is 70 MB).
     ///
     /// # Errors
@@ -106,7 +109,7 @@ impl Ahead {
 
 /// Sends every block, or the error that ended the work; ends when nobody listens any more.
 fn fill(setup: &ClientSetup, schedule: &Schedule, mut prg: Prg, sender: &SyncSender<Made>) {
-    for pad in schedule.pads() {
+    for pad in schedule.blocks() {
         let start = Instant::now();
         let made = pad.and_then(|pad| Ok((pad, pad.prepare(setup, &mut prg)?, start.elapsed().as_secs_f64())));
         let failed = made.is_err();
@@ -116,9 +119,9 @@ fn fill(setup: &ClientSetup, schedule: &Schedule, mut prg: Prg, sender: &SyncSen
     }
 }
 
-impl Pads for Ahead {
-    fn take(&mut self, pad: &Pad) -> Result<Prepared> {
-        let made = self.ready.as_ref().and_then(|ready| ready.recv().ok()).ok_or(InferError::Pads)??;
+impl BlockSource for BlocksAhead {
+    fn take(&mut self, pad: &BlockId) -> Result<Prepared> {
+        let made = self.ready.as_ref().and_then(|ready| ready.recv().ok()).ok_or(InferError::BlockSource)??;
         let (found, prepared, seconds) = made;
         self.seconds += seconds;
         if found != *pad {
@@ -132,7 +135,7 @@ impl Pads for Ahead {
     }
 }
 
-impl Drop for Ahead {
+impl Drop for BlocksAhead {
     fn drop(&mut self) {
         // The thread sees that nobody listens, at the latest after the block it is at.
         self.ready = None;

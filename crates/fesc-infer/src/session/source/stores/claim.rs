@@ -1,8 +1,8 @@
 //! Who may take a store: a claim by its lock, then the marking as used.
 //!
-//! A claim is made before anybody else hears of the store, so that of two processes on one shelf each talks
-//! about a store of its own. It marks nothing: the store of a process that dies with a claim, or gives it
-//! back, is as good as before. Burning renames the store, and only then is it read.
+//! A claim is made before anybody else hears of the store, so that of two processes on one store directory
+//! each talks about a store of its own. It marks nothing: the store of a process that dies with a claim, or
+//! gives it back, is as good as before. Burning renames the store, and only then is it read.
 
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use fesc_mpc::Role;
 use fesc_mpc::provider::Store;
 
-use super::{Note, Shelf, Stamp, read_note, sync};
+use super::{Note, Stamp, StoreDirectory, read_note, sync};
 use crate::session::error::{Result, SessionError, at};
 use crate::session::hex::Hex32;
 
@@ -38,35 +38,35 @@ pub enum Claimed {
     /// It is not here, or was made for something else.
     Absent,
     /// It was used before: this is a copy.
-    Spent,
+    Used,
 }
 
 /// A store that is marked as used, and open.
-pub struct Burnt {
+pub struct UsedStore {
     /// The correlations.
     pub store: Store,
     /// Where they lie.
-    pub ashes: Ashes,
+    pub directory: UsedDirectory,
 }
 
 /// A directory of used correlations. Deleted when dropped.
-pub struct Ashes(pub(super) PathBuf);
+pub struct UsedDirectory(pub(super) PathBuf);
 
-impl Ashes {
+impl UsedDirectory {
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
 }
 
-impl Drop for Ashes {
+impl Drop for UsedDirectory {
     fn drop(&mut self) {
         // It is marked as used already; a sweep finds what cannot be deleted now.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-impl Shelf {
+impl StoreDirectory {
     /// Claims the first store that fits and is free. One that cannot be read, or was used before, is an error
     /// only if there is no other.
     pub fn claim_any(&self, note: &Note) -> Result<Option<Claim>> {
@@ -74,7 +74,7 @@ impl Shelf {
         for id in self.ids()? {
             match self.claim(id, note) {
                 Ok(Claimed::Mine(claim)) => return Ok(Some(claim)),
-                Ok(Claimed::Spent) => unread = Some(self.used_before()),
+                Ok(Claimed::Used) => unread = Some(self.used_before()),
                 Ok(Claimed::Busy | Claimed::Absent) => {}
                 Err(e) => unread = Some(e),
             }
@@ -87,7 +87,7 @@ impl Shelf {
         // Shared: nobody marks a store as used meanwhile, so what is locked under this name still has it.
         let _shared = self.locked(File::lock_shared)?;
         match read_note(&self.path(id)) {
-            Ok(found) if found.note == *note && self.spent.was_used(id, found.stamp)? => Ok(Claimed::Spent),
+            Ok(found) if found.note == *note && self.spent.was_used(id, found.stamp)? => Ok(Claimed::Used),
             Ok(found) if found.note == *note => match self.lock(id)? {
                 Some(lock) => Ok(Claimed::Mine(Claim { id, stamp: found.stamp, lock })),
                 None => Ok(Claimed::Busy),
@@ -101,8 +101,8 @@ impl Shelf {
         }
     }
 
-    /// Takes the lock of a store; `None` when somebody else has it, or takes the store away. The shelf's own
-    /// must be held.
+    /// Takes the lock of a store; `None` when somebody else has it, or takes the store away. The store
+    /// directory's own must be held.
     pub(super) fn lock(&self, id: Hex32) -> Result<Option<File>> {
         let path = self.path(id).join("lock");
         let lock = match File::open(&path) {
@@ -118,21 +118,21 @@ impl Shelf {
     }
 
     /// Takes a store out of circulation for good and opens it.
-    pub fn burn(&self, claim: Claim, role: Role) -> Result<Burnt> {
+    pub fn mark_used(&self, claim: Claim, role: Role) -> Result<UsedStore> {
         // Alone: the store has a moment without its lock.
         let _alone = self.locked(File::lock)?;
         let Claim { id, stamp, lock } = claim;
         if !self.spent.mark(id, stamp)? {
             return Err(self.used_before());
         }
-        let ashes = self.mark(id)?;
+        let directory = self.mark(id)?;
         sync(&self.directory)?;
         drop(lock);
-        Ok(Burnt { store: Store::open(&ashes.0, id.0, role)?, ashes })
+        Ok(UsedStore { store: Store::open(&directory.0, id.0, role)?, directory })
     }
 
     fn used_before(&self) -> SessionError {
-        SessionError::Spent { path: self.directory.display().to_string() }
+        SessionError::UsedBefore { path: self.directory.display().to_string() }
     }
 
     /// Forgets a store that the peer does not have.
@@ -141,11 +141,11 @@ impl Shelf {
         self.mark(claim.id).map(drop)
     }
 
-    /// Renames a store to what nobody takes. The shelf's own lock must be held, alone.
-    pub(super) fn mark(&self, id: Hex32) -> Result<Ashes> {
+    /// Renames a store to what nobody takes. The store directory's own lock must be held, alone.
+    pub(super) fn mark(&self, id: Hex32) -> Result<UsedDirectory> {
         let path = self.path(id);
         let used = path.with_extension("used");
         fs::rename(&path, &used).map_err(at(&path))?;
-        Ok(Ashes(used))
+        Ok(UsedDirectory(used))
     }
 }

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use fesc_infer::session::cache::{Cache, user_directory};
 use fesc_infer::session::client::{Place, Visit};
-use fesc_infer::session::{Dial, Fresh, Lines, RefusalKind, SessionError};
+use fesc_infer::session::{CancelHandle, Dial, Randomness, RefusalKind, SessionError};
 use fesc_infer::{Doing, SETUP_LIMIT, Watch};
 use fesc_net::{ClientSecurity, Config, Fingerprint, Identity};
 
 use super::queues::CONNECTION;
-use crate::cli::{ConnectArgs, LineArgs, ThirdArgs};
+use crate::cli::{ConnectArgs, ConnectionArgs, ThirdArgs};
 use crate::exit::Refusal;
 use crate::progress::Progress;
 
@@ -19,8 +19,8 @@ use crate::progress::Progress;
 const BUSY: Duration = Duration::from_millis(500);
 
 /// The limits of a channel.
-pub fn config(line: &LineArgs) -> Config {
-    let LineArgs { timeout, net } = *line;
+pub fn config(line: &ConnectionArgs) -> Config {
+    let ConnectionArgs { timeout, net } = *line;
     Config {
         read_timeout: timeout,
         write_timeout: timeout,
@@ -50,8 +50,8 @@ fn security(
     }
 }
 
-/// The server that the command line names. `lines` may cut the connections to it.
-pub fn server(args: &ConnectArgs, lines: &Lines) -> Result<Dial> {
+/// The server that the command line names. `cancel` may cut the connections to it.
+pub fn server(args: &ConnectArgs, cancel: &CancelHandle) -> Result<Dial> {
     let Some(address) = args.server.clone() else {
         let text = "give --server ADDRESS and --pin FINGERPRINT; or --plain, to run in the clear on this machine";
         return Err(Refusal::Usage(text.into()).into());
@@ -61,14 +61,19 @@ pub fn server(args: &ConnectArgs, lines: &Lines) -> Result<Dial> {
         _ => None,
     };
     let security = security(args.pin, identity, args.insecure_plaintext, "--pin")?;
-    Ok(Dial { address, security, config: config(&args.line), lines: Some(lines.clone()) })
+    Ok(Dial { address, security, config: config(&args.line), cancel: Some(cancel.clone()) })
 }
 
 /// The dealer that the command line names.
-pub fn third(args: &ThirdArgs, line: &LineArgs, plaintext: bool, lines: Option<&Lines>) -> Result<Option<Dial>> {
+pub fn third(
+    args: &ThirdArgs,
+    line: &ConnectionArgs,
+    plaintext: bool,
+    cancel: Option<&CancelHandle>,
+) -> Result<Option<Dial>> {
     let Some(address) = args.dealer.clone() else { return Ok(None) };
     let security = security(args.dealer_pin, None, plaintext, "--dealer-pin")?;
-    Ok(Some(Dial { address, security, config: config(line), lines: lines.cloned() }))
+    Ok(Some(Dial { address, security, config: config(line), cancel: cancel.cloned() }))
 }
 
 /// The cache of public parts.
@@ -93,7 +98,7 @@ pub fn place(directory: &std::path::Path, args: &ConnectArgs) -> Result<Place> {
 pub fn visit(dial: &Dial, args: &ConnectArgs, shown: &mut Shown) -> Result<Visit> {
     let (cache, until) = (cache(args)?, Instant::now() + args.wait.unwrap_or_default());
     loop {
-        match Visit::start(dial, &cache, args.expect, SETUP_LIMIT, &Fresh::os(), shown) {
+        match Visit::start(dial, &cache, args.expect, SETUP_LIMIT, &Randomness::os(), shown) {
             Err(SessionError::Refused { kind: RefusalKind::Busy, .. }) if Instant::now() < until => {
                 let left = until.saturating_duration_since(Instant::now());
                 shown.0.say(format!("the server is busy; waiting, at most {:.0} s more", left.as_secs_f64()));

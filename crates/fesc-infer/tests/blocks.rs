@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use common::serving::model;
-use fesc_infer::kept::{Keeper, Kept, bytes_of};
-use fesc_infer::{Fresh, Pad, Pads, Reveal, Schedule, ServerSetup};
+use fesc_infer::blocks::disk::{BlockReader, BlockWriter, bytes_of};
+use fesc_infer::{BlockId, BlockSource, FreshBlocks, Reveal, Schedule, ServerSetup};
 use fesc_ring::Prg;
 
 const SESSION: [u8; 32] = [8; 32];
@@ -17,10 +17,10 @@ fn prg() -> Prg {
     Prg::from_seed([3; 16])
 }
 
-fn kept(server: &ServerSetup, schedule: &Schedule) -> (tempfile::TempDir, Vec<Pad>) {
+fn kept(server: &ServerSetup, schedule: &Schedule) -> (tempfile::TempDir, Vec<BlockId>) {
     let dir = tempfile::tempdir().unwrap();
-    let mut keeper = Keeper::new(dir.path(), SESSION, server.client_setup());
-    let (pads, mut prg): (Vec<Pad>, _) = (schedule.pads().map(Result::unwrap).collect(), prg());
+    let mut keeper = BlockWriter::new(dir.path(), SESSION, server.client_setup());
+    let (pads, mut prg): (Vec<BlockId>, _) = (schedule.blocks().map(Result::unwrap).collect(), prg());
     pads.iter().for_each(|pad| keeper.keep(pad, &mut prg).unwrap());
     (dir, pads)
 }
@@ -42,14 +42,14 @@ fn kept_blocks_are_those_that_were_made_and_each_is_handed_out_once() {
         assert_eq!(std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o777, 0o600);
     }
     let mut prg = prg();
-    let mut kept = Kept::new(dir.path(), SESSION, &schedule);
+    let mut kept = BlockReader::new(dir.path(), SESSION, &schedule);
     for pad in &pads {
         let fresh = pad.prepare(server.client_setup(), &mut prg).unwrap().pack();
         assert!(kept.take(pad).unwrap().pack() == fresh);
     }
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-    assert!(kept.take(&pads[0]).is_err() && Kept::new(dir.path(), SESSION, &schedule).take(&pads[0]).is_err());
-    assert!(Fresh::new(server.client_setup(), prg).take(&pads[0]).is_ok(), "the setup itself is still good");
+    assert!(kept.take(&pads[0]).is_err() && BlockReader::new(dir.path(), SESSION, &schedule).take(&pads[0]).is_err());
+    assert!(FreshBlocks::new(server.client_setup(), prg).take(&pads[0]).is_ok(), "the setup itself is still good");
 }
 
 #[test]
@@ -62,7 +62,8 @@ fn damaged_foreign_and_misplaced_blocks_are_refused_and_gone() {
         let mut bytes = fs::read(&path).unwrap();
         spoil(&mut bytes);
         fs::write(&path, &bytes).unwrap();
-        let said = Kept::new(dir.path(), session, &schedule).take(&pads[pad]).err().expect("refused").to_string();
+        let said =
+            BlockReader::new(dir.path(), session, &schedule).take(&pads[pad]).err().expect("refused").to_string();
         assert!(said.contains("prepare again") && !path.exists(), "{said}");
     };
     for at in [0, 8, 40, 50, 90, 1000] {

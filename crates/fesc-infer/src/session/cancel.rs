@@ -7,20 +7,20 @@ use fesc_net::Hangup;
 
 #[derive(Default)]
 struct State {
-    lines: Vec<Hangup>,
+    connections: Vec<Hangup>,
     cut: bool,
 }
 
 /// Cuts all connections of a command, those to come included. Clones are the same.
 #[derive(Clone, Default)]
-pub struct Lines(Arc<Mutex<State>>);
+pub struct CancelHandle(Arc<Mutex<State>>);
 
-impl Lines {
+impl CancelHandle {
     /// Every wait on these connections ends with an error, and every later call.
     pub fn cut(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.cut = true;
-        state.lines.iter().for_each(Hangup::now);
+        state.connections.iter().for_each(Hangup::now);
     }
 
     /// One more connection.
@@ -29,13 +29,13 @@ impl Lines {
         if state.cut {
             line.now();
         }
-        state.lines.push(line);
+        state.connections.push(line);
     }
 }
 
-impl fmt::Debug for Lines {
+impl fmt::Debug for CancelHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Lines")
+        f.write_str("CancelHandle")
     }
 }
 
@@ -47,12 +47,12 @@ mod tests {
 
     #[test]
     fn a_cut_ends_connections_that_are_there_and_that_come() {
-        let lines = Lines::default();
+        let handle = CancelHandle::default();
         let ((mut early, _a), (mut late, _b)) = (Channel::memory_pair(), Channel::memory_pair());
-        lines.add(early.hangup().unwrap());
+        handle.add(early.hangup().unwrap());
         early.send(Tag(0x0680), vec![1]).unwrap();
-        lines.clone().cut();
-        lines.add(late.hangup().unwrap());
+        handle.clone().cut();
+        handle.add(late.hangup().unwrap());
         assert!(early.recv(Tag(0x0680), 1).is_err() && late.recv(Tag(0x0680), 1).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Who is here: places for connections, seats for sessions, second connections that are awaited, and the
+//! Who is here: places for connections, places for sessions, second connections that are awaited, and the
 //! clock.
 
 use std::collections::HashMap;
@@ -82,11 +82,11 @@ struct State {
 }
 
 /// Everybody who is here.
-pub(in crate::session) struct Seats {
+pub(in crate::session) struct Admission {
     state: Arc<Mutex<State>>,
     limit: usize,
     time: Duration,
-    speak: Duration,
+    reply_timeout: Duration,
 }
 
 /// A place for one connection; free again when dropped.
@@ -105,7 +105,7 @@ impl Drop for Place {
 
 /// A second connection that is awaited; no longer when dropped.
 pub(in crate::session) struct Awaited<'a> {
-    seats: &'a Seats,
+    admission: &'a Admission,
     token: Hex32,
     come: Receiver<Channel>,
 }
@@ -119,7 +119,7 @@ impl Awaited<'_> {
 
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
-        lock(&self.seats.state).awaited.remove(&self.token);
+        lock(&self.admission.state).awaited.remove(&self.token);
     }
 }
 
@@ -128,10 +128,10 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Seats {
-    /// `limit` sessions of `time` each; a client speaks of terms within `speak`.
-    pub(in crate::session) fn new(limit: usize, time: Duration, speak: Duration) -> Self {
-        Self { state: Arc::default(), limit, time, speak }
+impl Admission {
+    /// `limit` sessions of `time` each; a client speaks of terms within `reply_timeout`.
+    pub(in crate::session) fn new(limit: usize, time: Duration, reply_timeout: Duration) -> Self {
+        Self { state: Arc::default(), limit, time, reply_timeout }
     }
 
     /// A place for a connection, and a short while to say what it wants. When all places are taken, the
@@ -148,7 +148,7 @@ impl Seats {
             silent.now();
         }
         state.places += 1;
-        state.greeting.insert(number, (Instant::now() + self.speak.min(GREETING), line));
+        state.greeting.insert(number, (Instant::now() + self.reply_timeout.min(GREETING), line));
         Some(Place { state: Arc::clone(&self.state), number })
     }
 
@@ -165,7 +165,7 @@ impl Seats {
     }
 
     /// A seat for session `number`, if there is one.
-    pub(in crate::session) fn sit(&self, number: u64, line: Hangup) -> bool {
+    pub(in crate::session) fn admit(&self, number: u64, line: Hangup) -> bool {
         let mut state = lock(&self.state);
         state.forget(number);
         if state.closed || state.sitting.len() >= self.limit {
@@ -178,17 +178,17 @@ impl Seats {
 
     /// It is the client's turn to speak of terms, from now on.
     pub(in crate::session) fn listen(&self, number: u64) {
-        self.speak_by(number, Some(self.speak));
+        self.speak_by(number, Some(self.reply_timeout));
     }
 
     /// It is the client's turn to take a window of the public part, for which a slow line needs longer; after
     /// the last one it speaks.
-    pub(in crate::session) fn give(&self, number: u64) {
-        self.speak_by(number, Some(GIVING * self.speak));
+    pub(in crate::session) fn extend_deadline(&self, number: u64) {
+        self.speak_by(number, Some(GIVING * self.reply_timeout));
     }
 
     /// It no longer is: only the time of the session counts, and the limits of its channels.
-    pub(in crate::session) fn heard(&self, number: u64) {
+    pub(in crate::session) fn clear_deadline(&self, number: u64) {
         self.speak_by(number, None);
     }
 
@@ -258,7 +258,7 @@ impl Seats {
         let (tell, come) = sync_channel(1);
         let second = Second { client, ticket: ticket(token), shown: None, tell };
         lock(&self.state).awaited.insert(token, second);
-        Awaited { seats: self, token, come }
+        Awaited { admission: self, token, come }
     }
 
     /// Hands a second connection to its session; gives it back if nobody awaits it.
@@ -316,109 +316,109 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn seats(limit: usize, seconds: u64) -> Seats {
-        Seats::new(limit, Duration::from_secs(seconds), Duration::from_secs(60))
+    fn admission(limit: usize, seconds: u64) -> Admission {
+        Admission::new(limit, Duration::from_secs(seconds), Duration::from_secs(60))
     }
 
     #[test]
     fn seats_are_counted_and_come_back() {
-        let seats = seats(2, 60);
+        let admission = admission(2, 60);
         let line = || Channel::memory_pair().0.hangup().unwrap();
-        assert!(seats.sit(1, line()) && seats.sit(2, line()) && !seats.sit(3, line()));
-        assert!(seats.seated(2) && !seats.seated(3));
-        seats.leave(1);
-        assert!(seats.sit(3, line()));
-        seats.close();
-        seats.leave(2);
-        assert!(!seats.sit(4, line()));
+        assert!(admission.admit(1, line()) && admission.admit(2, line()) && !admission.admit(3, line()));
+        assert!(admission.seated(2) && !admission.seated(3));
+        admission.leave(1);
+        assert!(admission.admit(3, line()));
+        admission.close();
+        admission.leave(2);
+        assert!(!admission.admit(4, line()));
         let most = PLACES_PER_SEAT * 2 + MORE_PLACES;
-        let places: Vec<Place> = (10..200).filter_map(|n| seats.enter(n, line())).collect();
+        let places: Vec<Place> = (10..200).filter_map(|n| admission.enter(n, line())).collect();
         assert_eq!(places.len(), 2 * most);
         drop(places);
-        assert!(seats.empty());
+        assert!(admission.empty());
     }
 
     #[test]
     fn silent_connections_make_room_and_those_that_spoke_do_not() {
-        let seats = seats(1, 60);
+        let admission = admission(1, 60);
         let most = (PLACES_PER_SEAT + MORE_PLACES) as u64;
         let mut ends: Vec<_> = (0..=most).map(|_| Channel::memory_pair()).collect();
         let mut places: Vec<Option<Place>> = Vec::new();
         for (number, (end, _)) in (0..most).zip(&ends) {
-            places.push(seats.enter(number, end.hangup().unwrap()));
+            places.push(admission.enter(number, end.hangup().unwrap()));
         }
         assert!(places.iter().all(Option::is_some));
-        assert!(seats.sit(0, ends[0].0.hangup().unwrap()));
-        assert!(seats.enter(most, ends[most as usize].0.hangup().unwrap()).is_some(), "a silent one goes");
+        assert!(admission.admit(0, ends[0].0.hangup().unwrap()));
+        assert!(admission.enter(most, ends[most as usize].0.hangup().unwrap()).is_some(), "a silent one goes");
         let tag = fesc_net::Tag(0x0680);
         let cut: Vec<usize> = (0..ends.len()).filter(|&i| ends[i].0.send(tag, vec![0]).is_err()).collect();
         assert_eq!(cut, [1], "the oldest of those that have said nothing");
-        (1..most).for_each(|number| seats.leave(number));
-        assert!(seats.enter(most + 1, ends[1].0.hangup().unwrap()).is_none(), "nobody is silent");
+        (1..most).for_each(|number| admission.leave(number));
+        assert!(admission.enter(most + 1, ends[1].0.hangup().unwrap()).is_none(), "nobody is silent");
     }
 
     /// However many strangers come after it, and only the first with its ticket.
     #[test]
     fn strangers_do_not_push_out_a_connection_with_a_ticket() {
-        let seats = seats(1, 60);
+        let admission = admission(1, 60);
         let most = (PLACES_PER_SEAT + MORE_PLACES) as u64;
         let mut ends: Vec<_> = (0..3 * most).map(|_| Channel::memory_pair()).collect();
-        let _awaited = seats.expect(Hex32([1; 32]), None);
+        let _awaited = admission.expect(Hex32([1; 32]), None);
         let mut places = Vec::new();
         for (number, (end, _)) in (0..).zip(&ends) {
-            places.push(seats.enter(number, end.hangup().unwrap()));
+            places.push(admission.enter(number, end.hangup().unwrap()));
             if number < 3 {
                 // The second connection, one that has overheard its ticket, and one with another.
-                seats.show(number, ticket(Hex32([if number < 2 { 1 } else { 2 }; 32])));
+                admission.show(number, ticket(Hex32([if number < 2 { 1 } else { 2 }; 32])));
             }
         }
         let tag = fesc_net::Tag(0x0680);
         let here: Vec<usize> = (0..3).filter(|&i| ends[i].0.send(tag, vec![0]).is_ok()).collect();
         assert_eq!(here, [0]);
-        seats.leave(0);
-        let again = *lock(&seats.state).greeting.keys().next().unwrap();
-        seats.show(again, ticket(Hex32([1; 32])));
-        assert!(lock(&seats.state).joining.contains_key(&again), "a client may try again");
+        admission.leave(0);
+        let again = *lock(&admission.state).greeting.keys().next().unwrap();
+        admission.show(again, ticket(Hex32([1; 32])));
+        assert!(lock(&admission.state).joining.contains_key(&again), "a client may try again");
         assert_ne!(ticket(Hex32([1; 32])), [1; 32], "the ticket does not tell the token");
     }
 
     #[test]
     fn a_session_over_its_time_is_cut() {
-        let seats = seats(1, 0);
+        let admission = admission(1, 0);
         let (mut a, _b) = Channel::memory_pair();
-        assert!(seats.sit(1, a.hangup().unwrap()));
-        seats.expire();
-        assert!(seats.was_cut(1) == Some(Cut::Time) && a.recv(fesc_net::Tag(0x0680), 1).is_err());
+        assert!(admission.admit(1, a.hangup().unwrap()));
+        admission.expire();
+        assert!(admission.was_cut(1) == Some(Cut::Time) && a.recv(fesc_net::Tag(0x0680), 1).is_err());
     }
 
     #[test]
     fn a_silent_client_is_cut_only_when_it_is_its_turn() {
-        let seats = Seats::new(1, Duration::from_secs(60), Duration::ZERO);
+        let admission = Admission::new(1, Duration::from_secs(60), Duration::ZERO);
         let (mut a, mut b) = Channel::memory_pair();
         let tag = fesc_net::Tag(0x0680);
-        assert!(seats.sit(1, a.hangup().unwrap()));
-        seats.expire();
-        seats.listen(1);
-        seats.heard(1);
-        seats.expire();
+        assert!(admission.admit(1, a.hangup().unwrap()));
+        admission.expire();
+        admission.listen(1);
+        admission.clear_deadline(1);
+        admission.expire();
         b.send(tag, vec![1]).unwrap();
-        assert!(seats.was_cut(1).is_none() && a.recv(tag, 1).is_ok(), "it spoke, or was not asked");
-        seats.listen(1);
-        seats.expire();
-        assert!(seats.was_cut(1) == Some(Cut::Silence(Duration::ZERO)) && a.recv(tag, 1).is_err());
+        assert!(admission.was_cut(1).is_none() && a.recv(tag, 1).is_ok(), "it spoke, or was not asked");
+        admission.listen(1);
+        admission.expire();
+        assert!(admission.was_cut(1) == Some(Cut::Silence(Duration::ZERO)) && a.recv(tag, 1).is_err());
     }
 
     #[test]
     fn a_second_connection_needs_its_token_and_works_once() {
-        let seats = seats(1, 60);
-        let awaited = seats.expect(Hex32([1; 32]), None);
-        assert!(seats.join(Hex32([2; 32]), None, Channel::memory_pair().0).is_some());
+        let admission = admission(1, 60);
+        let awaited = admission.expect(Hex32([1; 32]), None);
+        assert!(admission.join(Hex32([2; 32]), None, Channel::memory_pair().0).is_some());
         let other = Some(Fingerprint::of(b"another client"));
-        assert!(seats.join(Hex32([1; 32]), other, Channel::memory_pair().0).is_some(), "its token, not its own");
-        assert!(seats.join(Hex32([1; 32]), None, Channel::memory_pair().0).is_none());
-        assert!(seats.join(Hex32([1; 32]), None, Channel::memory_pair().0).is_some());
+        assert!(admission.join(Hex32([1; 32]), other, Channel::memory_pair().0).is_some(), "its token, not its own");
+        assert!(admission.join(Hex32([1; 32]), None, Channel::memory_pair().0).is_none());
+        assert!(admission.join(Hex32([1; 32]), None, Channel::memory_pair().0).is_some());
         assert!(awaited.wait(Duration::from_secs(1)).is_some());
-        drop(seats.expect(Hex32([3; 32]), None));
-        assert!(seats.join(Hex32([3; 32]), None, Channel::memory_pair().0).is_some());
+        drop(admission.expect(Hex32([3; 32]), None));
+        assert!(admission.join(Hex32([3; 32]), None, Channel::memory_pair().0).is_some());
     }
 }

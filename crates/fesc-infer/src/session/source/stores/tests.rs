@@ -9,38 +9,38 @@ fn note() -> Note {
 }
 
 /// With the list of used stores beside it.
-fn open(directory: &Path) -> Shelf {
-    Shelf::open(directory, Spent::open(&directory.with_extension("state"), Role::P0).unwrap()).unwrap()
+fn open(directory: &Path) -> StoreDirectory {
+    StoreDirectory::open(directory, UsedList::open(&directory.with_extension("state"), Role::P0).unwrap()).unwrap()
 }
 
-fn count(shelf: &Shelf) -> usize {
-    fs::read_dir(&shelf.directory).unwrap().count()
+fn count(stores: &StoreDirectory) -> usize {
+    fs::read_dir(&stores.directory).unwrap().count()
 }
 
-fn put(shelf: &Shelf, id: u8) -> Hex32 {
+fn put(stores: &StoreDirectory, id: u8) -> Hex32 {
     let id = Hex32([id; 32]);
-    shelf.draft(id, Role::P0, &note()).unwrap().commit().unwrap();
+    stores.draft(id, Role::P0, &note()).unwrap().commit().unwrap();
     id
 }
 
-fn mine(shelf: &Shelf, id: Hex32) -> Claim {
-    match shelf.claim(id, &note()).unwrap() {
+fn mine(stores: &StoreDirectory, id: Hex32) -> Claim {
+    match stores.claim(id, &note()).unwrap() {
         Claimed::Mine(claim) => claim,
-        Claimed::Busy | Claimed::Absent | Claimed::Spent => unreachable!("nobody else is here"),
+        Claimed::Busy | Claimed::Absent | Claimed::Used => unreachable!("nobody else is here"),
     }
 }
 
-fn absent(shelf: &Shelf, id: Hex32, note: &Note) -> bool {
-    matches!(shelf.claim(id, note).unwrap(), Claimed::Absent)
+fn absent(stores: &StoreDirectory, id: Hex32, note: &Note) -> bool {
+    matches!(stores.claim(id, note).unwrap(), Claimed::Absent)
 }
 
 #[test]
 fn a_store_is_taken_once_and_only_for_what_it_was_made() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = open(&dir.path().join("shelf"));
+    let stores = open(&dir.path().join("stores"));
     let id = Hex32([7; 32]);
-    let draft = shelf.draft(id, Role::P0, &note()).unwrap();
-    assert!(shelf.ids().unwrap().is_empty() && absent(&shelf, id, &note()), "a draft cannot be found");
+    let draft = stores.draft(id, Role::P0, &note()).unwrap();
+    assert!(stores.ids().unwrap().is_empty() && absent(&stores, id, &note()), "a draft cannot be found");
     draft.commit().unwrap();
     for other in [
         Note { model: Hex32([2; 32]), ..note() },
@@ -49,21 +49,21 @@ fn a_store_is_taken_once_and_only_for_what_it_was_made() {
         Note { reveal: Reveal::Logits, ..note() },
         Note { peer: Some("another".into()), ..note() },
     ] {
-        assert!(shelf.claim_any(&other).unwrap().is_none() && absent(&shelf, id, &other));
+        assert!(stores.claim_any(&other).unwrap().is_none() && absent(&stores, id, &other));
     }
-    let claim = shelf.claim_any(&note()).unwrap().unwrap();
+    let claim = stores.claim_any(&note()).unwrap().unwrap();
     assert_eq!(claim.id(), id);
-    let burnt = shelf.burn(claim, Role::P0).unwrap();
-    assert!(absent(&shelf, id, &note()) && shelf.claim_any(&note()).unwrap().is_none());
+    let used = stores.mark_used(claim, Role::P0).unwrap();
+    assert!(absent(&stores, id, &note()) && stores.claim_any(&note()).unwrap().is_none());
     // A process that is killed drops nothing but its locks.
-    let Burnt { store, ashes } = burnt;
-    std::mem::forget(ashes);
-    assert!(absent(&shelf, id, &note()), "a crash after the marking leaves nothing to take");
-    shelf.sweep().unwrap();
-    assert_eq!(count(&shelf), 1, "somebody still uses it");
+    let UsedStore { store, directory } = used;
+    std::mem::forget(directory);
+    assert!(absent(&stores, id, &note()), "a crash after the marking leaves nothing to take");
+    stores.sweep().unwrap();
+    assert_eq!(count(&stores), 1, "somebody still uses it");
     drop(store);
-    shelf.sweep().unwrap();
-    assert_eq!(count(&shelf), 0);
+    stores.sweep().unwrap();
+    assert_eq!(count(&stores), 0);
 }
 
 #[test]
@@ -86,9 +86,9 @@ fn a_claim_keeps_others_away_and_marks_nothing() {
 #[test]
 fn many_takers_on_one_shelf_never_get_the_same_store() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = open(dir.path());
+    let stores = open(dir.path());
     for id in 1..=12 {
-        put(&shelf, id);
+        put(&stores, id);
     }
     let taken = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -96,20 +96,20 @@ fn many_takers_on_one_shelf_never_get_the_same_store() {
             scope.spawn(|| {
                 // Each as a process of its own: with its own handle of the directory, and sweeping when it
                 // comes.
-                let shelf = open(dir.path());
-                while let Some(claim) = shelf.claim_any(&note()).unwrap() {
+                let stores = open(dir.path());
+                while let Some(claim) = stores.claim_any(&note()).unwrap() {
                     let id = claim.id();
-                    let burnt = shelf.burn(claim, Role::P0).unwrap();
-                    shelf.sweep().unwrap();
+                    let used = stores.mark_used(claim, Role::P0).unwrap();
+                    stores.sweep().unwrap();
                     taken.lock().unwrap().push(id);
-                    drop(burnt);
+                    drop(used);
                 }
             });
         }
     });
     let taken = taken.into_inner().unwrap();
     assert_eq!((taken.len(), taken.iter().collect::<HashSet<_>>().len()), (12, 12));
-    assert_eq!(count(&shelf), 0);
+    assert_eq!(count(&stores), 0);
 }
 
 /// As the handle of a process that is killed: the locks go, the files stay.
@@ -120,10 +120,10 @@ fn killed(mut draft: Draft) {
 #[test]
 fn whoever_opens_the_shelf_deletes_the_secrets_of_the_dead_and_nothing_of_the_living() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = open(dir.path());
-    let living = shelf.draft(Hex32([1; 32]), Role::P0, &note()).unwrap();
-    killed(shelf.draft(Hex32([2; 32]), Role::P0, &note()).unwrap());
-    assert_eq!(count(&shelf), 2);
+    let stores = open(dir.path());
+    let living = stores.draft(Hex32([1; 32]), Role::P0, &note()).unwrap();
+    killed(stores.draft(Hex32([2; 32]), Role::P0, &note()).unwrap());
+    assert_eq!(count(&stores), 2);
     let again = open(dir.path());
     assert_eq!(count(&again), 1);
     living.commit().unwrap();
@@ -140,41 +140,41 @@ fn what_is_not_ours_stays_and_stops_nobody() {
             .map(|name| dir.path().join(name));
     directories.iter().for_each(|path| fs::create_dir(path).unwrap());
     files.iter().for_each(|path| fs::write(path, "something").unwrap());
-    let shelf = open(dir.path());
-    assert_eq!(shelf.expire(Duration::ZERO).unwrap(), 0);
+    let stores = open(dir.path());
+    assert_eq!(stores.expire(Duration::ZERO).unwrap(), 0);
     assert!(directories.iter().chain(&files).all(|path| path.exists()));
-    let ours = put(&shelf, 7);
-    assert_eq!(shelf.claim_any(&note()).unwrap().unwrap().id(), ours);
-    assert!(shelf.promise(1, 1, Amount { stores: 100, bytes: PLENTY }).unwrap().is_ok());
+    let ours = put(&stores, 7);
+    assert_eq!(stores.claim_any(&note()).unwrap().unwrap().id(), ours);
+    assert!(stores.reserve(1, 1, Amount { stores: 100, bytes: PLENTY }).unwrap().is_ok());
 }
 
 #[test]
 fn a_note_that_cannot_be_read_now_is_no_reason_to_say_that_there_is_no_store() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = open(dir.path());
-    let path = shelf.path(put(&shelf, 7)).join(NOTE);
+    let stores = open(dir.path());
+    let path = stores.path(put(&stores, 7)).join(NOTE);
     // A disk that fails, as nearly as a test can have it.
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    assert!(matches!(shelf.claim(Hex32([7; 32]), &note()), Err(SessionError::Io { .. })));
+    assert!(matches!(stores.claim(Hex32([7; 32]), &note()), Err(SessionError::Io { .. })));
     fs::remove_dir(&path).unwrap();
-    assert!(absent(&shelf, Hex32([7; 32]), &note()), "without a note it is none");
+    assert!(absent(&stores, Hex32([7; 32]), &note()), "without a note it is none");
     fs::write(&path, "{").unwrap();
-    assert!(absent(&shelf, Hex32([7; 32]), &note()), "nor with one that says nothing");
+    assert!(absent(&stores, Hex32([7; 32]), &note()), "nor with one that says nothing");
 }
 
 #[test]
 fn a_session_that_fails_before_its_run_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = open(dir.path());
+    let stores = open(dir.path());
     let (mut channel, peer) = fesc_net::Channel::memory_pair();
     drop(peer);
-    let burnt = shelf.burn(mine(&shelf, put(&shelf, 7)), Role::P0).unwrap();
-    assert!(crate::session::source::prepared(burnt, &mut channel).is_err());
-    assert_eq!(count(&shelf), 0, "the peer died when the stores were to agree");
+    let used = stores.mark_used(mine(&stores, put(&stores, 7)), Role::P0).unwrap();
+    assert!(crate::session::source::prepared(used, &mut channel).is_err());
+    assert_eq!(count(&stores), 0, "the peer died when the stores were to agree");
     // The wrong side's store is refused after it was marked.
-    assert!(shelf.burn(mine(&shelf, put(&shelf, 8)), Role::P1).is_err());
-    assert_eq!(count(&shelf), 0);
+    assert!(stores.mark_used(mine(&stores, put(&stores, 8)), Role::P1).is_err());
+    assert_eq!(count(&stores), 0);
 }
 
 const PLENTY: u64 = 1 << 40;
@@ -182,54 +182,54 @@ const PLENTY: u64 = 1 << 40;
 #[test]
 fn room_on_the_shelf_is_given_once() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = open(dir.path());
+    let stores = open(dir.path());
     let limit = Amount { stores: 3, bytes: PLENTY };
-    let stores = |promised: Result<std::result::Result<Promise, Amount>>| promised.unwrap().err().map(|a| a.stores);
-    let mut first = shelf.promise(2, 100, limit).unwrap().ok().unwrap();
-    assert_eq!(stores(shelf.promise(2, 100, limit)), Some(2), "nothing is made yet, and still it is taken");
-    put(&shelf, 1);
+    let over = |reserved: Result<std::result::Result<Reservation, Amount>>| reserved.unwrap().err().map(|a| a.stores);
+    let mut first = stores.reserve(2, 100, limit).unwrap().ok().unwrap();
+    assert_eq!(over(stores.reserve(2, 100, limit)), Some(2), "nothing is made yet, and still it is taken");
+    put(&stores, 1);
     first.kept();
-    assert_eq!(stores(shelf.promise(2, 100, limit)), Some(2));
+    assert_eq!(over(stores.reserve(2, 100, limit)), Some(2));
     drop(first);
-    assert!(shelf.promise(2, 100, limit).unwrap().is_ok());
+    assert!(stores.reserve(2, 100, limit).unwrap().is_ok());
 }
 
 #[test]
 fn a_shelf_is_full_by_bytes_as_well() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = open(dir.path());
+    let stores = open(dir.path());
     let limit = |bytes| Amount { stores: 100, bytes };
     let each = 4 * 4096;
-    let promise = shelf.promise(2, each, limit(2 * each)).unwrap().ok().unwrap();
-    let full = shelf.promise(1, 1, limit(2 * each)).unwrap().err().unwrap();
+    let promise = stores.reserve(2, each, limit(2 * each)).unwrap().ok().unwrap();
+    let full = stores.reserve(1, 1, limit(2 * each)).unwrap().err().unwrap();
     assert_eq!(full, Amount { stores: 2, bytes: 2 * each });
     drop(promise);
-    put(&shelf, 1);
-    assert_eq!(shelf.holds().unwrap(), Amount { stores: 1, bytes: each }, "an empty store is its fixed files");
-    assert!(shelf.promise(1, each + 1, limit(2 * each)).unwrap().is_err());
-    assert!(shelf.promise(1, each, limit(2 * each)).unwrap().is_ok());
-    assert!(shelf.promise(usize::MAX, u64::MAX, limit(u64::MAX - 1)).unwrap().is_err(), "no sum wraps");
+    put(&stores, 1);
+    assert_eq!(stores.holds().unwrap(), Amount { stores: 1, bytes: each }, "an empty store is its fixed files");
+    assert!(stores.reserve(1, each + 1, limit(2 * each)).unwrap().is_err());
+    assert!(stores.reserve(1, each, limit(2 * each)).unwrap().is_ok());
+    assert!(stores.reserve(usize::MAX, u64::MAX, limit(u64::MAX - 1)).unwrap().is_err(), "no sum wraps");
 }
 
 #[test]
 fn old_stores_are_deleted_and_young_ones_stay() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = open(dir.path());
-    let (old, young) = (put(&shelf, 1), put(&shelf, 2));
+    let stores = open(dir.path());
+    let (old, young) = (put(&stores, 1), put(&stores, 2));
     let days = |n: u64| Duration::from_secs(n * 86_400);
     let set = |id: Hex32, when: SystemTime| {
-        File::options().append(true).open(shelf.path(id).join(NOTE)).unwrap().set_modified(when).unwrap();
+        File::options().append(true).open(stores.path(id).join(NOTE)).unwrap().set_modified(when).unwrap();
     };
     set(old, SystemTime::now() - days(31));
     set(young, SystemTime::now() + days(3));
-    assert_eq!(shelf.expire(days(30)).unwrap(), 1);
-    assert_eq!((shelf.ids().unwrap(), count(&shelf)), (vec![young], 1), "nor does a clock that was set back delete");
+    assert_eq!(stores.expire(days(30)).unwrap(), 1);
+    assert_eq!((stores.ids().unwrap(), count(&stores)), (vec![young], 1), "nor does a clock that was set back delete");
 }
 
 #[test]
 fn a_draft_that_is_not_finished_is_gone() {
     let dir = tempfile::tempdir().unwrap();
-    let shelf = open(dir.path());
-    drop(shelf.draft(Hex32([7; 32]), Role::P1, &note()).unwrap());
+    let stores = open(dir.path());
+    drop(stores.draft(Hex32([7; 32]), Role::P1, &note()).unwrap());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }

@@ -16,9 +16,9 @@ type Source = dyn Fn() -> Result<Prg> + Send + Sync;
 
 /// A source of generators. Clones are the same source.
 #[derive(Clone)]
-pub struct Fresh(Arc<Source>);
+pub struct Randomness(Arc<Source>);
 
-impl Fresh {
+impl Randomness {
     /// The operating system, asked for every generator.
     pub fn os() -> Self {
         Self(Arc::new(|| Prg::from_os().map_err(|e| SessionError::Randomness(e.to_string()))))
@@ -38,8 +38,8 @@ impl Fresh {
     }
 }
 
-impl fmt::Debug for Fresh {
+impl fmt::Debug for Randomness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Fresh")
+        f.write_str("Randomness")
     }
 }
