@@ -1,17 +1,33 @@
 //! Private inference: a client's document, a server's model, a label.
 //!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use fesc_infer::{Client, Server};
+//!
+//! let server = Server::builder(fesc_model::Classifier::shipped()?).build()?;
+//! let client = Client::in_memory(&server);
+//! let found = client.classify("The officers searched the car without a warrant.")?;
+//! println!("{}", found.label()); // Criminal Procedure
+//! # assert_eq!(found.label(), "Criminal Procedure");
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Where to look:
-//! - [`stage`]: the stages, each a map from shares to shares with a declared cost;
+//! - [`Client`], [`Server`]: the library in a few lines; [`session`]: all that a session can do;
+//! - [`kernels`]: the one file that turns a plan ([`fesc_model::Plan`]) into kernels; [`kernel`]: the
+//!   kernels, by plan;
+//! - [`stage`]: the stages, each a map from shares to shares with a declared cost, and the traits of kernels;
 //! - [`Schedule`]: the schedule of one inference: stages in order, their costs ([`Schedule::costs`]),
 //!   correlations ([`Schedule::demand`]) and prepared blocks ([`Schedule::blocks`]), all known before
 //!   anything runs;
-//! - `layer`: the block protocol, written once over the stages for both parties;
+//! - `block`: the block protocol, written once over the stages for both parties; it names no kernel;
 //! - [`run_client`], [`run_server`]: the two runs; [`Watch`] follows them;
 //! - [`setup`]: what is made once per model: [`ServerSetup`] keeps the RLWE secrets, [`ClientSetup`] is what
 //!   clients download;
 //! - [`audit`]: every message of the program, in one table;
-//! - [`blocks`]: the client's input-independent work on the linear layers, as it is needed or ahead in a
-//!   thread; [`blocks::disk`]: on disk.
+//! - [`blocks`]: the client's input-independent work on the linear layers, as it is needed, ahead in a
+//!   thread, or on disk.
 //!
 //! # What a run computes
 //! What `fesc_model::Twin` computes, stage by stage: every rounding gives the twin's integer or its

@@ -1,4 +1,4 @@
-//! The output step against a client that repeats its document (review A').
+//! The output step against a client that repeats its document.
 //!
 //! The attack: the client knows how its input was perturbed in each run (`e`, a few units of the last place:
 //! RLWE noise and roundings of its own), and all its own shares. If what it sees moves with the exact logit,

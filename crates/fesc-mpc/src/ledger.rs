@@ -33,6 +33,8 @@ pub struct Ledger {
     cost: Cost,
     received_depth: [u64; 2],
     demand: Vec<Request>,
+    /// Once per model, by sender.
+    setup: [u64; 2],
 }
 
 impl Ledger {
@@ -58,6 +60,17 @@ impl Ledger {
     /// One correlation is consumed here.
     pub fn need(&mut self, request: Request) {
         self.demand.push(request);
+    }
+
+    /// `bytes` from `from` once per model, before any run: a public part that clients download, keys that
+    /// they upload. Not a part of [`Ledger::cost`].
+    pub fn setup(&mut self, from: Role, bytes: u64) {
+        self.setup[from.index()] += bytes;
+    }
+
+    /// Bytes once per model, both directions.
+    pub fn setup_bytes(&self) -> u64 {
+        self.setup.iter().sum()
     }
 
     /// The cost so far.

@@ -13,7 +13,7 @@ use crate::classifier::Plain;
 use crate::cli::ClassifyArgs;
 use crate::exit::Refusal;
 use crate::private;
-use crate::report::{Format, Report, Row};
+use crate::report::{Format, Report, Row, line};
 
 /// The longest document taken, in bytes.
 const LIMIT: u64 = fesc_model::data::LINE_LIMIT;
@@ -22,19 +22,19 @@ const LIMIT: u64 = fesc_model::data::LINE_LIMIT;
 const PLAIN_LENGTH: u32 = 2048;
 
 /// Classifies a file or standard input.
-pub fn run(args: &ClassifyArgs, format: Format) -> Result<()> {
+pub fn run(args: &ClassifyArgs, format: Format, verbose: bool) -> Result<()> {
     if let Some(explained) = private::explain(args) {
         return explained;
     }
     if args.plain {
-        plain(args, &read(&args.file)?, format)
+        plain(args, &read(&args.file)?, format, verbose)
     } else {
-        private::classify(args, || read(&args.file), format)
+        private::classify(args, || read(&args.file), format, verbose)
     }
 }
 
-/// In the clear; prints the class and all probabilities.
-fn plain(args: &ClassifyArgs, text: &str, format: Format) -> Result<()> {
+/// In the clear; prints the class, a line of figures and, where details are asked for, all probabilities.
+fn plain(args: &ClassifyArgs, text: &str, format: Format, verbose: bool) -> Result<()> {
     let plain = Plain::load(&args.model)?;
     let classifier = &plain.classifier;
     let encoded = classifier.tokenizer().encode(text, args.length.unwrap_or(PLAIN_LENGTH) as usize)?;
@@ -44,6 +44,20 @@ fn plain(args: &ClassifyArgs, text: &str, format: Format) -> Result<()> {
     let name = |class: usize| classifier.label(class).map_or(Value::Null, Value::from);
     let probabilities = softmax(&verdict.logits);
     let mut report = Report::new(format);
+    if format == Format::Table {
+        let percent = 100.0 * probabilities.get(verdict.class).copied().unwrap_or(f64::NAN);
+        line(&classifier.label(verdict.class).map_or_else(|| verdict.class.to_string(), String::from))?;
+        line(&format!(
+            "{percent:.1} % by {} in the clear ({}); {} tokens{}, {seconds:.2} s",
+            classifier.name(),
+            plain.mode(),
+            encoded.ids.len(),
+            if encoded.truncated() { format!(" of {}", encoded.total) } else { String::new() },
+        ))?;
+        if !verbose {
+            return Ok(());
+        }
+    }
     let row = Row::new()
         .with("label", verdict.class)
         .with("class", name(verdict.class))

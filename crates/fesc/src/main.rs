@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Doctor => doctor::run(format),
         Command::Inspect(args) => inspect::run(args, format),
-        Command::Classify(args) => classify::run(args, format),
+        Command::Classify(args) => classify::run(args, format, cli.verbose > 0),
         Command::Eval(args) => eval::run(args, format),
         Command::Train(args) => train::run(args, format),
         Command::Calibrate(args) => calibrate::run(args, format),

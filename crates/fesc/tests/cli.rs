@@ -132,7 +132,7 @@ fn help_teaches() {
     }
     assert!(!text.contains("party  "), "the inner command is hidden");
     for (command, parts) in [
-        ("classify", &["--plain", "nothing is hidden", "probabilities", "fesc classify --plain samples"][..]),
+        ("classify", &["--plain", "nothing is hidden", "probabilities", "fesc classify --plain document.txt"][..]),
         ("eval", &["accuracy, macro_f1", "confusion", "--twin", "--limit", "32 MiB", "fesc eval --data"]),
         ("train", &["--recipe", "--resume", "validation_loss", "--tokenizer", "fesc train --recipe"]),
         ("calibrate", &["calibration.json", "twofold", "fesc calibrate --model"]),

@@ -1,4 +1,4 @@
-//! Rules of the house that the compiler does not keep by itself.
+//! Rules of the project that the compiler does not keep by itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -266,4 +266,78 @@ fn comments_have_at_most_110_columns() {
         }
     }
     assert!(seen > 5000, "only {seen} lines of comments: the files are no longer where this test looks for them");
+}
+
+/// Headings of a document by their number or letter: `6.3` of `### 6.3 The scan`, `E` of `## E. The scan`.
+fn sections(text: &str) -> Vec<String> {
+    let headings = text.lines().filter(|l| l.starts_with('#')).map(|l| l.trim_start_matches('#').trim_start());
+    headings.filter_map(|l| l.split_whitespace().next()).map(|w| w.trim_end_matches('.').to_string()).collect()
+}
+
+/// A reader has the repository and nothing else: every document and section that is cited is in it.
+#[test]
+fn nothing_is_cited_that_is_not_here() {
+    let root = root();
+    let (mut wrong, mut cited) = (Vec::new(), 0);
+    for (path, text) in sources() {
+        let name = path.strip_prefix(&root).unwrap().display().to_string();
+        let comments = name.ends_with(".rs");
+        if !comments && !name.ends_with(".md") || name.contains("/models/") || name == "crates/fesc/tests/rules.rs" {
+            continue;
+        }
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim_start();
+            if comments && !line.starts_with("//") {
+                continue;
+            }
+            let mut fault = |what: String| wrong.push(format!("{name}:{}: {what}", number + 1));
+            // Notes of people who are not here: "design 6.3", "review E".
+            let words: Vec<&str> =
+                line.split_whitespace().map(|w| w.trim_matches(['(', ')', ',', ';', ':', '.'])).collect();
+            for pair in words.windows(2) {
+                let numbered =
+                    |w: &str| w.starts_with(|c: char| c.is_ascii_digit()) || w.len() == 1 && w >= "A" && w <= "Z";
+                if matches!(pair, ["design" | "review", section] if numbered(section)) {
+                    fault(pair.join(" "));
+                }
+            }
+            let parts: Vec<&str> = line.split("docs/").collect();
+            for part in parts.iter().skip(1) {
+                let Some((file, rest)) = part.split_once(".md") else { continue };
+                let document = root.join("docs").join(format!("{file}.md"));
+                let Ok(document) = fs::read_to_string(&document) else {
+                    fault(format!("docs/{file}.md does not exist"));
+                    continue;
+                };
+                cited += 1;
+                if let Some(section) = rest.strip_prefix(", ") {
+                    let end = section.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(section.len());
+                    let section = section[..end].trim_end_matches('.');
+                    let known = sections(&document);
+                    let looks = section.starts_with(|c: char| c.is_ascii_digit()) || section.len() == 1;
+                    if looks && !known.iter().any(|s| s == section) {
+                        fault(format!("docs/{file}.md has no section {section}"));
+                    }
+                }
+            }
+            if line.contains("../shared") {
+                fault("a path outside the repository".into());
+            }
+        }
+    }
+    assert!(cited > 20, "{cited} citations: the test reads nothing");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The example that a visitor copies is the one that is tested.
+#[test]
+fn the_readmes_library_example_is_the_doc_test() {
+    let between = |text: &str, from: &str, to: &str| -> Vec<String> {
+        let text = text.split_once(from).expect("the beginning").1.split_once(to).expect("the end").0;
+        let lines = text.lines().map(|l| l.trim_start_matches("//!").trim().to_string());
+        lines.filter(|l| !l.is_empty() && !l.starts_with('#') && !l.starts_with("assert")).collect()
+    };
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let page = fs::read_to_string(root().join("crates/fesc-infer/src/lib.rs")).unwrap();
+    assert_eq!(between(&readme, "```rust", "```"), between(&page, "//! ```\n", "//! ```"));
 }

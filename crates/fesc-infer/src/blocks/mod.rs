@@ -4,7 +4,7 @@
 //! [`crate::Schedule::blocks`] lists what a run takes, in order. A source of them is a [`BlockSource`]:
 //! [`FreshBlocks`] computes each when it is asked for, [`BlocksAhead`] computes them in a thread of its own
 //! and keeps a few ready. Either way each is used once: a prepared block is moved out and consumed by its one
-//! message (review A).
+//! message (docs/SECURITY-ARGUMENTS.md, A).
 
 pub mod disk;
 

@@ -28,6 +28,7 @@ pub mod bucket;
 pub mod cache;
 mod cancel;
 pub mod client;
+mod container;
 pub mod dealer;
 mod dial;
 pub mod download;

@@ -1,12 +1,9 @@
 //! The model's public part: what every client of a model downloads once.
 //!
-//! ```text
-//! file and wire   "FESCmod1"  card length (u64)  card (JSON)  setup (hints and table, see ClientSetup)
-//! model id        SHA-256("fesc model 1", digest of the outline, digest of the setup, SHA-256(card))
-//! ```
-//!
-//! The card has the outline (with the names of the classes) and the tokenizer. The model id is in every
-//! handshake, so a part that was changed on the way or on disk is refused.
+//! A file of named sections ([`super::container`]): the card, with the outline (and the names of the classes)
+//! and the tokenizer as JSON, and what the plan's kernels need, hints and table of the RLWE linear layers
+//! ([`ClientSetup`]). The model id is the hash of the sections' names, lengths and digests; it is in every
+//! handshake.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Write};
@@ -14,16 +11,17 @@ use std::sync::Arc;
 
 use fesc_model::Tokenizer;
 use fesc_model::outline::Outline;
+use fesc_mpc::{Ledger, Role};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::container::{CARD, Index, RLWE, SECTIONS, Section, index_bytes};
 use super::download::network;
 use super::error::{Result, SessionError};
 use super::hex::Hex32;
 use crate::InferError;
 use crate::setup::{ClientSetup, ServerSetup};
-
-const MAGIC: &[u8; 8] = b"FESCmod1";
+use crate::stage::Embedding;
 
 /// No card is longer: an outline of a thousand layers and a large tokenizer.
 const MAX_CARD: u64 = 64 << 20;
@@ -35,12 +33,22 @@ struct Card {
     tokenizer: Option<String>,
 }
 
-fn model_id(outline: &[u8; 32], setup: &[u8; 32], card: &[u8]) -> Hex32 {
-    let mut hash = Sha256::new_with_prefix(b"fesc model 1\0");
-    hash.update(outline);
-    hash.update(setup);
-    hash.update(Sha256::digest(card));
-    Hex32(hash.finalize().into())
+impl Card {
+    fn encoded(&self) -> Result<Vec<u8>> {
+        let problem = |e: serde_json::Error| SessionError::Malformed { what: "card", problem: e.to_string() };
+        serde_json::to_vec(self).map_err(problem)
+    }
+}
+
+/// Declares what a client downloads once of a model, before anything is published.
+///
+/// # Errors
+/// If the outline does not fit the kernels.
+pub fn declare(outline: &Outline, embedding: Embedding, tokenizer: Option<String>, ledger: &mut Ledger) -> Result<()> {
+    let card = Card { outline: outline.to_json(), tokenizer }.encoded()?.len() as u64;
+    let sections = index_bytes(SECTIONS.len()) + card + ClientSetup::bytes(outline, embedding)?;
+    ledger.setup(Role::P1, sections);
+    Ok(())
 }
 
 /// The public part as a client has it.
@@ -55,13 +63,6 @@ pub struct Known {
     tokenizer_json: Option<String>,
     /// Hints and table.
     pub setup: Arc<ClientSetup>,
-}
-
-/// What comes before the setup.
-struct Front {
-    card: Vec<u8>,
-    outline: Outline,
-    tokenizer: Option<String>,
 }
 
 /// Whatever is wrong with a public part is the peer's fault, or the file's; not this program's.
@@ -92,50 +93,48 @@ fn no_setup(error: InferError) -> SessionError {
     }
 }
 
-impl Front {
-    fn read(source: &mut impl Read) -> Result<Self> {
-        let mut head = [0; 16];
-        source.read_exact(&mut head).map_err(unread)?;
-        let (magic, length) = head.split_at(8);
-        if magic != MAGIC {
-            return Err(malformed("not a public part, or of another version"));
-        }
-        let length = length.first_chunk().copied().map_or(0, u64::from_le_bytes);
-        if length > MAX_CARD {
-            return Err(SessionError::TooLarge { what: "a model's card", value: length, limit: MAX_CARD });
-        }
-        let mut card = Vec::new();
-        source.take(length).read_to_end(&mut card).map_err(unread)?;
-        let parsed: Card = serde_json::from_slice(&card).map_err(malformed)?;
-        let outline = Outline::from_json(&parsed.outline).map_err(malformed)?;
-        Ok(Self { card, outline, tokenizer: parsed.tokenizer })
-    }
-
-    /// Refuses anything but the model that was asked for.
-    fn with(self, setup: ClientSetup, expected: Hex32, remedy: &'static str) -> Result<Known> {
-        let Self { card, outline, tokenizer } = self;
-        let outline_digest = outline.digest()?;
-        let id = model_id(&outline_digest, &setup.digest(), &card);
-        if id != expected {
-            return Err(SessionError::WrongModel { expected: expected.to_string(), got: id.to_string(), remedy });
-        }
-        let outline_digest = Hex32(outline_digest);
-        Ok(Known { id, outline, outline_digest, tokenizer_json: tokenizer, setup: Arc::new(setup) })
-    }
-}
-
 impl Known {
     /// A public part in its file, where hints and table stay: memory grows neither with layers nor with the
     /// vocabulary. Refuses it unless it is that of `expected`. All of it is read once and checked; the file
     /// may get another name afterwards, or none, and must not change.
+    ///
+    /// # Errors
+    /// If it is another model's, damaged or malformed, or cannot be read.
     pub fn open(file: File, expected: Hex32, remedy: &'static str) -> Result<Self> {
-        let front = Front::read(&mut BufReader::with_capacity(1 << 16, &file))?;
-        let (first, bytes) = (16 + front.card.len() as u64, file.metadata().map_err(unread)?.len());
-        let setup = ClientSetup::open(file, first, &front.outline).map_err(no_setup)?;
-        if bytes != first + ClientSetup::bytes(&front.outline, setup.embedding()).map_err(no_setup)? {
-            return Err(malformed("bytes after its end"));
+        let wrong =
+            |got: Hex32| SessionError::WrongModel { expected: expected.to_string(), got: got.to_string(), remedy };
+        let bytes = file.metadata().map_err(unread)?.len();
+        let mut input = BufReader::with_capacity(1 << 16, &file);
+        let index = Index::read(&mut input, unread)?;
+        let id = index.id();
+        if id != expected {
+            return Err(wrong(id));
         }
-        front.with(setup, expected, remedy)
+        if bytes != index.bytes() {
+            return Err(malformed(format!("{bytes} bytes, its sections have {}", index.bytes())));
+        }
+        let (_, section) = index.section(CARD)?;
+        if section.bytes > MAX_CARD {
+            return Err(SessionError::TooLarge { what: "a model's card", value: section.bytes, limit: MAX_CARD });
+        }
+        let mut card = Vec::new();
+        input.take(section.bytes).read_to_end(&mut card).map_err(unread)?;
+        // The id names the digests, so these bytes are the server's.
+        if Sha256::digest(&card)[..] != section.digest {
+            return Err(wrong(Hex32(Sha256::digest(&card).into())));
+        }
+        let card: Card = serde_json::from_slice(&card).map_err(malformed)?;
+        let outline = Outline::from_json(&card.outline).map_err(malformed)?;
+        let (at, section) = index.section(RLWE)?;
+        let setup = ClientSetup::open(file, at, &outline).map_err(no_setup)?;
+        if setup.digest() != section.digest {
+            return Err(wrong(Hex32(setup.digest())));
+        }
+        if section.bytes != ClientSetup::bytes(&outline, setup.embedding()).map_err(no_setup)? {
+            return Err(malformed("hints and table have not the size of the outline"));
+        }
+        let (outline_digest, setup) = (Hex32(outline.digest()?), Arc::new(setup));
+        Ok(Self { id, outline, outline_digest, tokenizer_json: card.tokenizer, setup })
     }
 
     /// The tokenizer's file, if the model reads text.
@@ -173,6 +172,7 @@ pub struct Hosted {
     pub outline_digest: Hex32,
     /// Bytes of the public part.
     pub bytes: u64,
+    index: Index,
     card: Vec<u8>,
     tokenizer_json: Option<String>,
     /// Weights and secrets.
@@ -185,12 +185,18 @@ impl Hosted {
         let outline = setup.outline()?.clone();
         let tokenizer_json = tokenizer.clone();
         let card = Card { outline: outline.to_json(), tokenizer };
-        let problem = |e: serde_json::Error| SessionError::Malformed { what: "card", problem: e.to_string() };
-        let card = serde_json::to_vec(&card).map_err(problem)?;
-        let digest = outline.digest()?;
-        let id = model_id(&digest, &setup.client_setup().digest(), &card);
-        let bytes = 16 + card.len() as u64 + ClientSetup::bytes(&outline, setup.embedding())?;
-        Ok(Self { id, outline, outline_digest: Hex32(digest), bytes, card, tokenizer_json, setup })
+        let card = card.encoded()?;
+        let outline_digest = Hex32(outline.digest()?);
+        let index = Index::new(vec![
+            Section { name: CARD, bytes: card.len() as u64, digest: Sha256::digest(&card).into() },
+            Section {
+                name: RLWE,
+                bytes: ClientSetup::bytes(&outline, setup.embedding())?,
+                digest: setup.client_setup().digest(),
+            },
+        ]);
+        let (id, bytes) = (index.id(), index.bytes());
+        Ok(Self { id, outline, outline_digest, bytes, index, card, tokenizer_json, setup })
     }
 
     /// The model's tokenizer.
@@ -203,8 +209,7 @@ impl Hosted {
 
     /// Writes the public part.
     pub fn write(&self, out: &mut impl Write) -> Result<()> {
-        out.write_all(MAGIC).map_err(unsent)?;
-        out.write_all(&(self.card.len() as u64).to_le_bytes()).map_err(unsent)?;
+        self.index.write(out).map_err(unsent)?;
         out.write_all(&self.card).map_err(unsent)?;
         self.setup.client_setup().write(out).map_err(|e| match e {
             InferError::Io(e) => unsent(e),

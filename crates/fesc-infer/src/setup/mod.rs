@@ -7,7 +7,8 @@
 //!
 //! Everything is deterministic in (master seed, weights): a server that starts again has the same secrets and
 //! its clients keep their downloads, and a changed weight gives new `u, e` and new public polynomials for
-//! every matrix (review A: the same `u` for two matrices would give their difference away).
+//! every matrix (docs/SECURITY-ARGUMENTS.md, A: the same `u` for two matrices would give their difference
+//! away).
 //!
 //! Both stay in files, and are read layer by layer and row by row: memory does not grow with layers.
 

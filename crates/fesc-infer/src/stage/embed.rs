@@ -1,4 +1,4 @@
-//! Token ids to the residual stream (design 6.6, [`fesc_rlwe::embedding`]).
+//! Token ids to the residual stream (docs/DESIGN.md, 6.6; [`fesc_rlwe::embedding`]).
 //!
 //! Encrypted: one query per token, also for padding, so that the real length stays hidden; both end with
 //! shares of the row at TABLE bits, which are rounded to F. Online `(N + d) l` bits a token to the server,

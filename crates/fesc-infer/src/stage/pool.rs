@@ -1,4 +1,4 @@
-//! Pooling by a selection vector that is the client's secret (review H7), and the exact head.
+//! Pooling by a selection vector that is the client's secret, and the exact head.
 //!
 //! The vector is `1 / len` at POOL bits for the mean, one entry of `2^POOL` for the last token, 0 over the
 //! padding: the real length shows nowhere. Products of all segments are added at F + POOL bits and rounded

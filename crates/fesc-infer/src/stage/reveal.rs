@@ -1,4 +1,4 @@
-//! What the client learns: the label, or logits after an exact floor (design 6.4, review A').
+//! What the client learns: the label, or logits after an exact floor (docs/DESIGN.md, 6.4).
 //!
 //! *Label*: arg-max of the exact logits, opened to the client alone.
 //!

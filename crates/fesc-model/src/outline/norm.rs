@@ -1,4 +1,4 @@
-//! The form of a norm: widths, scales and the inverse square root (design 6.4, review H1 and H2).
+//! The form of a norm: widths, scales and the inverse square root (docs/DESIGN.md, 6.4).
 
 use fesc_approx::ApproxError;
 use fesc_approx::rsqrt::Rsqrt;

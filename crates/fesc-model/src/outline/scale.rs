@@ -6,7 +6,7 @@ use fesc_ring::Ring;
 pub const RING: Ring = fesc_approx::RING48;
 /// Fractional bits F of activations and of the residual stream.
 pub const FRAC: u32 = 16;
-/// Tokens of a chunk of the block dual form (cost model of design 6.3 at L = 2,048).
+/// Tokens of a chunk of the block dual form (cheapest at L = 2,048; docs/DESIGN.md, 6.3).
 pub const CHUNK: usize = 128;
 /// Tokens of a segment: the scan's matrices reach so far, the state alone goes on.
 pub const SEGMENT: usize = 16 * CHUNK;
@@ -14,14 +14,14 @@ pub const SEGMENT: usize = 16 * CHUNK;
 pub const DELTA: u32 = 22;
 /// Fractional bits of A.
 pub const RATE: u32 = 18;
-/// Fractional bits of A Delta and of its sums. Two more than review E asks for: then rounding to the nearest
-/// moves the sum of 2,048 slow steps by at most 2.4e-4.
+/// Fractional bits of A Delta and of its sums. At 20 bits the clamp is right; with two more, rounding to the
+/// nearest moves the sum of 2,048 slow steps by at most 2.4e-4.
 pub const DECAY: u32 = 22;
 /// A Delta is clamped at minus this: exp(-16) is 1e-7.
 pub const CLAMP: i64 = 16;
 /// Fractional bits of dt before softplus.
 pub const STEP: u32 = 12;
-/// Fractional bits of the embedding table under encryption (design 6.6).
+/// Fractional bits of the embedding table under encryption (docs/DESIGN.md, 6.6).
 pub const TABLE: u32 = 30;
 /// Fractional bits of the pooling vector.
 pub const POOL: u32 = 24;

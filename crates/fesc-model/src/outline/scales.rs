@@ -2,7 +2,7 @@
 //!
 //! They follow from the layer's calibrated ranges: a product of scale `T` that is truncated needs
 //! `|y| 2^T < 2^(l-2)`, so `T = l - 2 - log2(margin max|y|)` bits are there to be divided between its
-//! factors, between the limits below (design 4, review A and E). A peer's scales are held to the same limits,
+//! factors, between the limits below (docs/DESIGN.md, 4). A peer's scales are held to the same limits,
 //! which keep every `from - to` of the stages inside the ring.
 
 use serde::{Deserialize, Serialize};

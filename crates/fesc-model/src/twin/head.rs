@@ -1,10 +1,10 @@
-//! Final norm, pooling, classifier (design 6.4).
+//! Final norm, pooling, classifier (docs/DESIGN.md, 6.4).
 //!
 //! Every token's state is normed; the client's secret selection vector (`1/len` at 24 bits for the mean, one
 //! entry of 2^24 for the last token) times the L x d_model matrix is one product, rounded to F. The head is
 //! exact: weights at 16 bits (the norm's weight folded in), logits at F + 16, never truncated. Arg-max
 //! compares the exact integers; a tie goes to the first class, as in the float model and
-//! `fesc_mpc::protocol::ArgMax`. Logits that are revealed are floored to 8 bits.
+//! `fesc_mpc::protocol::ArgMax`. Logits that are revealed are floored to 4 bits.
 
 use super::linear::{exact, view};
 use super::norm::Norm;
@@ -27,7 +27,7 @@ pub struct Outcome {
     pub integers: Vec<i64>,
     /// Their fractional bits.
     pub frac: u32,
-    /// Logits floored to 8 fractional bits: what `--reveal logits` shows.
+    /// Logits floored to 4 fractional bits: what `--reveal logits` shows.
     pub revealed: Vec<i64>,
 }
 

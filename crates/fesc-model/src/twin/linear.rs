@@ -1,4 +1,4 @@
-//! Linear layers: exact integer products, and the convolution folded into them (design 6.1).
+//! Linear layers: exact integer products, and the convolution folded into them (docs/DESIGN.md, 6.1).
 //!
 //! Fast: `y_k = bias_k + sum_d tap_kd (n W)_(t-d, k)`, all at the scale F + F_w + F_t, truncated once. Paper:
 //! the product and the convolution are CKKS kernels that give F bits each; their sums are not in the ring and

@@ -1,4 +1,4 @@
-//! RMSNorm on integers (design 6.4, review H1 and H2).
+//! RMSNorm on integers (docs/DESIGN.md, 6.4).
 //!
 //! Fast, for a row (or one group of it) of `w` values `u` at the scale `s` of the layer, `2^e` the power of
 //! two nearest to `sqrt w`:
@@ -7,10 +7,10 @@
 //! 2. `r = rsqrt(v)` by [`Rsqrt`], range from calibration.
 //! 3. `n = u r`, rounded to F bits. The norm's weight, and `sqrt(w) / 2^e`, are in the next layer's weights.
 //!
-//! The gated norm scales its inputs, though its scale commutes with W_out (design 6.4): the inputs are opened
-//! for the sum of squares anyway, so that scaling 1,536 of them costs only their truncations, 0.4 KB per
-//! token, where 768 outputs would have to be opened for it, 9.6 KB per token. And the linear layer's noise
-//! then falls on values of size one, whatever the size of y (review H5).
+//! The gated norm scales its inputs, though its scale commutes with W_out (docs/DESIGN.md, 6.4): the inputs
+//! are opened for the sum of squares anyway, so that scaling 1,536 of them costs only their truncations, 0.4
+//! KB per token, where 768 outputs would have to be opened for it, 9.6 KB per token. And the linear layer's
+//! noise then falls on values of size one, whatever the size of y.
 //!
 //! Paper: every square is rounded to F before the sum, since 44 bits do not hold the sum at 2F; `v = q / w`
 //! by a public constant at F bits; NeRMS with one step. **Finding**: with 44 bits NeRMS itself does not fit

@@ -11,7 +11,7 @@
 //! - [`Rounding::jitter`]: the ceiling with exactly the probability that the protocol gives it. Many such
 //!   runs show how private results spread around the twin.
 //! - [`Rounding::noisy`]: the same, and the noise of the RLWE linear layer and of the encrypted embedding
-//!   (design 6.1 and 6.6, review A and B).
+//!   (docs/DESIGN.md, 6.1 and docs/DESIGN.md, 6.6).
 
 use std::fmt;
 

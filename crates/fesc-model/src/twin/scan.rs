@@ -1,4 +1,4 @@
-//! The selective scan in block dual form (design 6.3, review E): the specification of the protocol's scan.
+//! The selective scan in block dual form (docs/DESIGN.md, 6.3): the specification of the protocol's scan.
 //!
 //! Per chunk of 128 tokens and head, with `cs` the sums of z = A Delta inside the chunk (22 bits, local) and
 //! s.* the layer's [`Scales`]:

@@ -17,8 +17,10 @@ mod times;
 
 use anyhow::{Context, Result};
 use fesc_infer::session::bucket::bucket;
-use fesc_infer::{ClientSetup, Embedding, Schedule};
+use fesc_infer::session::public::declare;
+use fesc_infer::{Embedding, Schedule};
 use fesc_model::outline::Outline;
+use fesc_mpc::Ledger;
 use serde_json::json;
 
 use crate::classifier;
@@ -126,8 +128,9 @@ impl Subject {
     }
 }
 
-/// What a client downloads once: outline and tokenizer as JSON, hints, the encrypted table.
+/// What a client downloads once, as declared.
 fn public_bytes(outline: &Outline, tokenizer: Option<String>) -> Result<u64> {
-    let card = serde_json::to_vec(&(outline.to_json(), tokenizer))?;
-    Ok(ClientSetup::bytes(outline, Embedding::Encrypted)? + card.len() as u64)
+    let mut ledger = Ledger::new();
+    declare(outline, Embedding::Encrypted, tokenizer, &mut ledger)?;
+    Ok(ledger.setup_bytes())
 }

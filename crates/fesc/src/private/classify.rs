@@ -15,11 +15,11 @@ use super::{connect, trust, verify};
 use crate::cli::{self, ClassifyArgs, WhenArg};
 use crate::exit::Refusal;
 use crate::interrupt;
-use crate::report::{Format, Report, Row};
+use crate::report::{Format, Report, Row, line};
 
 /// Classifies a text on a server. The text is read when the command line makes sense, and before anybody is
 /// called.
-pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: Format) -> Result<()> {
+pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: Format, verbose: bool) -> Result<()> {
     let private = &args.private;
     let cancel = CancelHandle::default();
     let dial = connect::server(&private.connect, &cancel)?;
@@ -44,17 +44,39 @@ pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: F
     drop(shown);
     let seconds = start.elapsed().as_secs_f64();
     let mut report = Report::new(format);
+    if format == Format::Table {
+        answer(&finished, encoded.ids.len(), seconds)?;
+    }
     let row = row(&finished, encoded.ids.len(), seconds);
-    report.add(
-        row.detail("cut", encoded.truncated())
-            .detail("document_tokens", encoded.total)
-            .detail("reveal", private.reveal.name())
-            .detail("provider", who(&options.provider)),
-    )?;
+    let row = row
+        .detail("cut", encoded.truncated())
+        .detail("document_tokens", encoded.total)
+        .detail("reveal", private.reveal.name())
+        .detail("provider", who(&options.provider));
+    if format == Format::Json || verbose {
+        report.add(row)?;
+    }
     if let Some(check) = check {
         check.compare(&finished, &encoded.ids, &mut report)?;
     }
     report.finish()
+}
+
+/// The class, then one line of what it took.
+fn answer(finished: &Finished, tokens: usize, seconds: f64) -> Result<()> {
+    let Finished { answer, bucket, report, known, .. } = finished;
+    let class = answer.class();
+    line(&known.label(class).map_or_else(|| class.to_string(), String::from))?;
+    let mb = |bytes: u64| bytes as f64 / 1e6;
+    line(&format!(
+        "{tokens} tokens in a run of {bucket}; {seconds:.1} s, {:.1} s of it online; {:.1} MB online in {} rounds, {:.1} MB of \
+         correlations, {:.1} MB of set-up",
+        report.online.seconds,
+        mb(report.online.bytes()),
+        report.online.rounds,
+        mb(report.offline.bytes()),
+        mb(report.setup.bytes()),
+    ))
 }
 
 fn who(provider: &Provider<Dial, Place>) -> &'static str {

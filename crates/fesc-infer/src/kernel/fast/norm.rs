@@ -1,4 +1,4 @@
-//! RMSNorm without its weight (design 6.4; the weight, and `sqrt(w) / 2^e`, are in the next matrix).
+//! RMSNorm without its weight (docs/DESIGN.md, 6.4; the weight, and `sqrt(w) / 2^e`, are in the next matrix).
 //!
 //! For a row of `w` values `u`: `q = sum u^2`, `v = q / 4^e + eps`, `r = rsqrt(v)`, `n = u r`. One bundle:
 //! `u` is opened once, for the sum of squares and for the scaling.

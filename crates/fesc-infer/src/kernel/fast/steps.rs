@@ -1,4 +1,4 @@
-//! From dt to Delta and to the decay's exponent `z = A Delta` (review E).
+//! From dt to Delta and to the decay's exponent `z = A Delta` (docs/SECURITY-ARGUMENTS.md, E).
 //!
 //! 1. dt (its bias is in it) to 12 bits; softplus, and in the same comparison `b = [dt >= t_h]`, `t_h` the
 //!    server's.
