@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Words that wait in a pool, at most: 1 GiB.
 pub const MOST_IDLE: usize = 1 << 27;
 
-struct Shelves {
+struct FreeLists {
     /// Words that may wait.
     most_idle: usize,
     free: Mutex<HashMap<usize, Vec<Aligned<u64>>>>,
@@ -27,7 +27,7 @@ struct Shelves {
     made: AtomicUsize,
 }
 
-impl Shelves {
+impl FreeLists {
     fn free(&self) -> MutexGuard<'_, HashMap<usize, Vec<Aligned<u64>>>> {
         // Each use of the lock leaves the map whole, so a panic elsewhere does not matter.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
@@ -37,7 +37,7 @@ impl Shelves {
 /// A handle of a pool; clones share it.
 #[derive(Clone)]
 pub struct Pool {
-    shelves: Arc<Shelves>,
+    lists: Arc<FreeLists>,
 }
 
 impl Default for Pool {
@@ -54,14 +54,14 @@ impl Pool {
 
     /// An empty pool that keeps at most `most_idle` words.
     pub fn with_limit(most_idle: usize) -> Self {
-        Self { shelves: Arc::new(Shelves { most_idle, free: Mutex::default(), made: AtomicUsize::new(0) }) }
+        Self { lists: Arc::new(FreeLists { most_idle, free: Mutex::default(), made: AtomicUsize::new(0) }) }
     }
 
     /// A buffer of `words` words with arbitrary contents (zeros when it is new).
     pub fn take(&self, words: usize) -> Pooled {
-        let old = self.shelves.free().get_mut(&words).and_then(Vec::pop);
+        let old = self.lists.free().get_mut(&words).and_then(Vec::pop);
         let buffer = old.unwrap_or_else(|| {
-            self.shelves.made.fetch_add(1, Ordering::Relaxed);
+            self.lists.made.fetch_add(1, Ordering::Relaxed);
             Aligned::zeroed(words)
         });
         Pooled { buffer, home: self.clone(), wipe: false }
@@ -90,18 +90,18 @@ impl Pool {
 
     /// How many buffers were ever allocated: constant while operations only use old ones again.
     pub fn made(&self) -> usize {
-        self.shelves.made.load(Ordering::Relaxed)
+        self.lists.made.load(Ordering::Relaxed)
     }
 
     /// Words in released buffers.
     pub fn idle_words(&self) -> usize {
-        self.shelves.free().iter().map(|(words, list)| words * list.len()).sum()
+        self.lists.free().iter().map(|(words, list)| words * list.len()).sum()
     }
 
     /// Frees all released buffers.
     pub fn clear(&self) {
         // The memory goes back after the lock is released.
-        let lists = std::mem::take(&mut *self.shelves.free());
+        let lists = std::mem::take(&mut *self.lists.free());
         drop(lists);
     }
 }
@@ -132,7 +132,7 @@ impl Drop for Pooled {
             std::hint::black_box(&buffer[..]);
         }
         let words = buffer.len();
-        let (mut free, most) = (self.home.shelves.free(), self.home.shelves.most_idle);
+        let (mut free, most) = (self.home.lists.free(), self.home.lists.most_idle);
         let idle: usize = free.iter().map(|(words, list)| words * list.len()).sum();
         let mut gone = HashMap::new();
         if idle + words > most {

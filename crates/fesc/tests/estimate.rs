@@ -11,7 +11,7 @@ const NAMES: [&str; 20] = [
     "model",
     "layers",
     "length",
-    "bucket",
+    "bucket", "plan",
     "provider",
     "net",
     "online_s",

@@ -137,6 +137,28 @@ fn truncation_is_unbiased_at_full_width() {
 }
 
 #[test]
+fn rescaling_is_the_twins_rounding() {
+    for (from, into, frac, to) in [(48, 48, 30, 16), (48, 34, 30, 16), (34, 48, 16, 20), (48, 48, 9, 9), (48, 48, 3, 8)]
+    {
+        let (from, into) = (ring(from), ring(into));
+        let values: Vec<u64> = (-40i64..40).map(|v| from.from_signed(v * 12_345_679 % (1 << 30))).collect();
+        let step = Rescale::new(from, frac, to, values.len()).into_ring(into);
+        let (got, outcome) = on_shares(&[(from, &values)], |party, x| step.run(party, x[0].clone()));
+        outcome.assert_declared(|l| step.declare(l).unwrap());
+        for (x, y) in values.iter().map(|&x| from.to_signed(x)).zip(got) {
+            let exact = x as f64 * 2f64.powi(to as i32 - frac as i32);
+            let may = [exact.floor(), exact.ceil()];
+            assert!(may.contains(&(into.to_signed(y) as f64)), "{x} from {frac} to {to}: {y}");
+        }
+    }
+    // No elements: no message, no correlation, the ring that was asked for.
+    let step = Rescale::new(ring(48), 30, 16, 0).into_ring(ring(34));
+    let (_, outcome) = on_shares(&[(ring(48), &[])], |party, x| step.run(party, x[0].clone()));
+    outcome.assert_declared(|l| step.declare(l).unwrap());
+    assert_eq!((outcome.cost, outcome.out[0].ring()), (crate::Ledger::new().cost(), ring(34)));
+}
+
+#[test]
 fn full_range_of_truncation_at_48_bits() {
     let r = ring(48);
     let top = (1i64 << 46) - (1 << 16) - 1;

@@ -1,4 +1,4 @@
-//! The steps of [`Dual`](super::Dual) on shares, in the order of its schedule.
+//! The steps of [`Dual`] on shares, in the order of its schedule.
 
 use fesc_model::outline::scale::DELTA;
 use fesc_mpc::protocol::Opened;
@@ -52,11 +52,7 @@ impl Scan for Dual {
 
         let c = &w.chunks;
         let mut opened = Opened::start(party, &w.bundle)?;
-        let mut ready = vec![
-            (c.b, pad(&self.segment, &packet.b, d.width())?),
-            (c.c, pad(&self.segment, &packet.c, d.width())?),
-            (c.x, pad(&self.segment, &packet.x, d.inner())?),
-        ];
+        let mut ready = self.inputs(packet)?;
         ready.extend(c.entered.map(|e| (e.row, exps.rows)));
         if let Some(f) = &w.factors {
             ready.extend([(f.left, exps.scaled), (f.right, exps.deltas)]);
@@ -119,6 +115,13 @@ impl Scan for Dual {
 }
 
 impl Dual {
+    /// B, C and x with their masks, padded to whole chunks.
+    fn inputs(&self, packet: &Packet) -> Result<Vec<(usize, Shared)>> {
+        let (seg, c, d) = (&self.segment, &self.wiring.chunks, &self.dims);
+        let wide = |x: &Shared| pad(seg, x, d.width());
+        Ok(vec![(c.b, wide(&packet.b)?), (c.c, wide(&packet.c)?), (c.x, pad(seg, &packet.x, d.inner())?)])
+    }
+
     fn check(&self, role: Role, packet: &Packet, skip: Option<&[i64]>, carry: Option<&Carry>) -> Result<()> {
         let (d, t) = (&self.dims, self.segment.tokens);
         let sizes = [
