@@ -7,11 +7,12 @@ mod support;
 use serde_json::Value;
 use support::{fesc, json};
 
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 21] = [
     "model",
     "layers",
     "length",
-    "bucket", "plan",
+    "bucket",
+    "plan",
     "provider",
     "net",
     "online_s",

@@ -296,7 +296,7 @@ fn nothing_is_cited_that_is_not_here() {
                 line.split_whitespace().map(|w| w.trim_matches(['(', ')', ',', ';', ':', '.'])).collect();
             for pair in words.windows(2) {
                 let numbered =
-                    |w: &str| w.starts_with(|c: char| c.is_ascii_digit()) || w.len() == 1 && w >= "A" && w <= "Z";
+                    |w: &str| w.starts_with(|c: char| c.is_ascii_digit()) || w.len() == 1 && ("A"..="Z").contains(&w);
                 if matches!(pair, ["design" | "review", section] if numbered(section)) {
                     fault(pair.join(" "));
                 }

@@ -146,6 +146,16 @@ fn copy(source: &mut impl Read, out: &mut impl Write, path: &Path) -> Result<()>
     }
 }
 
+/// The user's directory of this program for one purpose.
+///
+/// # Errors
+/// If neither `variable` nor a home directory is set; `what` names the purpose.
+pub fn user_directory(variable: &str, below_home: &str, what: &'static str) -> Result<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let base = set(variable).or_else(|| set("HOME").map(|home| home.join(below_home)));
+    Ok(base.ok_or(SessionError::NoHome(what))?.join("fesc"))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -186,14 +196,4 @@ mod tests {
         assert!(matches!(filled, Err(SessionError::Malformed { .. })));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
-}
-
-/// The user's directory of this program for one purpose.
-///
-/// # Errors
-/// If neither `variable` nor a home directory is set; `what` names the purpose.
-pub fn user_directory(variable: &str, below_home: &str, what: &'static str) -> Result<PathBuf> {
-    let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let base = set(variable).or_else(|| set("HOME").map(|home| home.join(below_home)));
-    Ok(base.ok_or(SessionError::NoHome(what))?.join("fesc"))
 }

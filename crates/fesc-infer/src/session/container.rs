@@ -151,7 +151,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Index> {
-        Index::read(&mut &bytes[..], |e| malformed(e))
+        Index::read(&mut &bytes[..], malformed)
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl RlweProjection {
             Matrix::OutProj => {
                 let from = f + schedule.forms(layer)?.scales.out_weight;
                 let leave = Rescale::new(outline.ring(), from, f, segment.tokens * shape.d_model);
-                (Linear::new(params, linear, 0, segment.tokens, [0..shape.d_model])?, Some(leave))
+                (Linear::new(params, linear, 0, segment.tokens, std::iter::once(0..shape.d_model))?, Some(leave))
             }
         };
         Ok(Self { layer, matrix, segment: segment.index, widths, linear, leave })
