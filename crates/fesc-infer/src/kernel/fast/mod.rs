@@ -4,7 +4,7 @@
 //! | kernel | stage | messages |
 //! |---|---|---|
 //! | [`Linear`], [`RlweProjection`] | projections with the convolution | one per block, from the client |
-//! | [`Activate`], [`Steps`]: [`Piecewise`] | SiLU; Delta and A Delta | roundings, comparisons, product, mux |
+//! | [`Activate`], [`Steps`]: [`Piecewise`] | SiLU; Delta, A Delta | roundings, comparisons, product, mux |
 //! | [`Norm`] | norms | one bundle, an inverse root, roundings |
 //!
 //! Its scan is [`fesc_scan::Dual`].
