@@ -68,14 +68,6 @@ pub enum InferError {
         /// Those that can.
         known: String,
     },
-    /// The model was made for another ring than the linear layer's.
-    #[error("the model computes in {model} bits, the linear layer in {linear}; take the fast plan")]
-    Width {
-        /// Bits of the outline.
-        model: u32,
-        /// Bits of the RLWE parameters.
-        linear: u32,
-    },
     /// Something belongs to the other party, or to another model.
     #[error("{what}: {why}")]
     Misuse {

@@ -42,11 +42,7 @@ pub fn supported(plan: &Plan) -> Result<()> {
         && *scan == plan::Scan::Dual
         && matches!(activations, plan::Activations::Piecewise { .. })
         && *norm == plan::Norm::Buckets;
-    if have {
-        return Ok(());
-    }
-    let why = format!("the plan {} has no private kernels; it is for computing in the clear", plan.name());
-    Err(InferError::Plan { why, known: PLANS.join(", ") })
+    if have { Ok(()) } else { Err(missing(plan)) }
 }
 
 /// What both ends must have in common besides the outline: the plan's name, and the parameters of its
@@ -123,8 +119,10 @@ pub(crate) fn projection(
     }
 }
 
+/// One of its choices has no kernel here.
 fn missing(plan: &Plan) -> InferError {
-    supported(plan).err().unwrap_or(InferError::Misuse { what: "the plan", why: "one of its kernels is missing" })
+    let why = format!("the plan {} has no private kernels; it is for computing in the clear", plan.name());
+    InferError::Plan { why, known: PLANS.join(", ") }
 }
 
 #[cfg(test)]

@@ -113,9 +113,6 @@ impl Schedule {
         }
         kernels::supported(outline.plan())?;
         let params = Params::linear()?;
-        if params.ring() != outline.ring() {
-            return Err(InferError::Width { model: outline.ring().bits(), linear: params.ring().bits() });
-        }
         if outline.classes() == 0 {
             return Err(InferError::Misuse { what: "the model", why: "it has no classifier" });
         }
@@ -220,19 +217,13 @@ impl Schedule {
             }
             Place::Last(s) => {
                 visit(Stage::FinalNorm, None, s.index, &|l| self.final_norm(&s)?.declare(l))?;
-                visit(Stage::Pool, None, s.index, &|l| {
-                    self.pool(&s).declare(l);
-                    Ok(())
-                })
+                visit(Stage::Pool, None, s.index, &|l| self.pool(&s).declare(l))
             }
             Place::End => {
                 visit(Stage::Head, None, 0, &|l| self.head().declare(l))?;
                 visit(Stage::Reveal, None, 0, &|l| match self.reveal {
                     Reveal::Label => self.label().declare(l),
-                    Reveal::Logits => {
-                        self.floor()?.declare(l);
-                        Ok(())
-                    }
+                    Reveal::Logits => self.floor()?.declare(l),
                 })
             }
         }

@@ -274,10 +274,7 @@ fn pooling_and_head_are_exact() {
         let (a, b) = split(RING, &states, 2);
         let pool = Pool::new(RING, width, rows);
         let ran = both(|p| pool.run(p, Side::Client(&select[..]), &a), |p| pool.run(p, Side::Server(()), &b));
-        ran.assert_declared(|l| {
-            pool.declare(l);
-            Ok(())
-        });
+        ran.assert_declared(|l| pool.declare(l));
         let sum: Vec<i64> =
             (0..width).map(|j| (0..rows).map(|t| states[t * width + j] * select[t] as i64).sum()).collect();
         assert_eq!(join(&ran.client, &ran.server), sum);

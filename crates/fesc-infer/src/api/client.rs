@@ -1,8 +1,8 @@
 //! The client as a library: text in, class out.
 
-use std::path::Path;
 use std::sync::Arc;
 
+use fesc_model::Tokenizer;
 use fesc_mpc::{Party, Role};
 use fesc_net::{Channel, ClientSecurity, Config, Fingerprint, Identity};
 use zeroize::Zeroizing;
@@ -12,10 +12,10 @@ use crate::run::{Answer, run_client, run_server};
 use crate::schedule::{MAX_TOKENS, Reveal, Schedule};
 use crate::session::bucket::bucket;
 use crate::session::cache::Cache;
-use crate::session::client::{RunOptions, Visit};
+use crate::session::client::{Finished, RunOptions, Visit};
 use crate::session::source::two_party;
 use crate::session::{Dial, Provider, Randomness, Report, Result, SessionError};
-use crate::watch::{Unwatched, Watch};
+use crate::watch::Unwatched;
 
 /// No public part of a model is larger.
 pub const SETUP_LIMIT: u64 = 16 << 30;
@@ -65,7 +65,6 @@ enum Peer {
 pub struct Client {
     peer: Peer,
     reveal: Reveal,
-    fresh: Randomness,
 }
 
 impl Client {
@@ -75,21 +74,14 @@ impl Client {
     /// # Errors
     /// If there is no cache directory.
     pub fn connect(address: &str, pin: Fingerprint) -> Result<Self> {
-        Self::with_cache(address, pin, Cache::of_user()?)
+        Ok(Self::with_cache(address, pin, Cache::of_user()?))
     }
 
-    /// The same with the public part kept in a directory of the caller's.
-    ///
-    /// # Errors
-    /// If the directory cannot be used.
-    pub fn connect_with_cache(address: &str, pin: Fingerprint, directory: &Path) -> Result<Self> {
-        Self::with_cache(address, pin, Cache::open(directory)?)
-    }
-
-    fn with_cache(address: &str, pin: Fingerprint, cache: Cache) -> Result<Self> {
+    /// The same with the public part kept in a cache of the caller's.
+    pub fn with_cache(address: &str, pin: Fingerprint, cache: Cache) -> Self {
         let security = ClientSecurity::Tls(pin);
         let dial = Dial { address: address.into(), security, config: Config::default(), cancel: None };
-        Ok(Self { peer: Peer::Network { dial, cache }, reveal: Reveal::Label, fresh: Randomness::os() })
+        Self { peer: Peer::Network { dial, cache }, reveal: Reveal::Label }
     }
 
     /// Shows this certificate to the server, for servers that have a list of clients.
@@ -111,7 +103,7 @@ impl Client {
 
     /// Both parties in this process, over memory: for tests and examples.
     pub fn in_memory(server: &Server) -> Self {
-        Self { peer: Peer::Memory(server.shared()), reveal: Reveal::Label, fresh: Randomness::os() }
+        Self { peer: Peer::Memory(server.shared()), reveal: Reveal::Label }
     }
 
     /// Classifies a text. The server learns its length bucket and when it came.
@@ -119,35 +111,27 @@ impl Client {
     /// # Errors
     /// If the text is empty, longer than the server takes, or the session fails.
     pub fn classify(&self, text: &str) -> Result<Classification> {
-        self.classify_watched(text, &mut Unwatched)
-    }
-
-    /// The same, followed.
-    ///
-    /// # Errors
-    /// As [`Self::classify`].
-    pub fn classify_watched(&self, text: &str, watch: &mut dyn Watch) -> Result<Classification> {
+        let watch = &mut Unwatched;
+        let encode =
+            |tokenizer: Tokenizer| -> Result<_> { Ok(Zeroizing::new(tokenizer.encode(text, MAX_TOKENS)?.ids)) };
         match &self.peer {
             Peer::Network { dial, cache } => {
-                let visit = Visit::start(dial, cache, None, SETUP_LIMIT, &self.fresh, watch)?;
-                let ids = Zeroizing::new(visit.known().tokenizer()?.encode(text, MAX_TOKENS)?.ids);
+                let visit = Visit::start(dial, cache, None, SETUP_LIMIT, &Randomness::os(), watch)?;
+                let ids = encode(visit.known().tokenizer()?)?;
                 let (reveal, provider) = (self.reveal, Provider::Ahead);
                 let options = RunOptions { reveal, provider, ready_bytes: READY, verify: false };
-                let done = visit.classify(&ids, &options, watch)?;
-                let name = done.known.label(done.answer.class()).map(String::from);
-                let (tokens, bucket, report) = (ids.len(), done.bucket, Some(done.report));
-                Ok(Classification { answer: done.answer, name, tokens, bucket, report })
+                let Finished { answer, bucket, report, known, .. } = visit.classify(&ids, &options, watch)?;
+                let name = known.label(answer.class()).map(String::from);
+                Ok(Classification { answer, name, tokens: ids.len(), bucket, report: Some(report) })
             }
             Peer::Memory(server) => {
                 let hosted = server.hosted();
-                let ids = Zeroizing::new(hosted.tokenizer()?.encode(text, MAX_TOKENS)?.ids);
-                let tokens = ids.len();
-                let bucket = bucket(tokens).ok_or(SessionError::Empty)?;
+                let ids = encode(hosted.tokenizer()?)?;
+                let bucket = bucket(ids.len()).ok_or(SessionError::Empty)?;
                 let schedule = Schedule::new(&hosted.outline, bucket, self.reveal)?;
-                let schedule = schedule.with_embedding(hosted.setup.embedding());
-                let answer = self.run_in_memory(server, &schedule, &ids, watch)?;
+                let answer = self.run_in_memory(server, &schedule.with_embedding(hosted.setup.embedding()), &ids)?;
                 let name = hosted.outline.labels().get(answer.class()).cloned();
-                Ok(Classification { answer, name, tokens, bucket, report: None })
+                Ok(Classification { answer, name, tokens: ids.len(), bucket, report: None })
             }
         }
     }
@@ -158,10 +142,9 @@ impl Client {
         server: &crate::session::server::Server,
         schedule: &Schedule,
         ids: &[u32],
-        watch: &mut dyn Watch,
     ) -> Result<Answer> {
         let (mut ours, mut theirs) = Channel::memory_pair();
-        let mut prgs = [self.fresh.generator()?, self.fresh.generator()?];
+        let mut prgs = [Randomness::os().generator()?, Randomness::os().generator()?];
         let [prg, peer_prg] = &mut prgs;
         let setup = &server.hosted().setup;
         std::thread::scope(|scope| {
@@ -173,7 +156,7 @@ impl Client {
             let run = || -> Result<Answer> {
                 let source = two_party(Role::P0, &mut ours, prg)?;
                 let mut party = Party::new(Role::P0, ours, Box::new(source));
-                Ok(run_client(&mut party, schedule, setup.client_setup(), ids, prg, watch)?)
+                Ok(run_client(&mut party, schedule, setup.client_setup(), ids, prg, &mut Unwatched)?)
             };
             let answer = run();
             let served = peer.join().unwrap_or_else(|_| Err(SessionError::Died("the server's thread".into())));

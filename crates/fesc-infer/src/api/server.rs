@@ -14,7 +14,7 @@ use crate::schedule::Reveal;
 use crate::session::public::Hosted;
 use crate::session::server::access::AccessOptions;
 use crate::session::server::state::{self, Master};
-use crate::session::server::{self, Audience, Event, Limits, Options};
+use crate::session::server::{self, Audience, Limits, Options};
 use crate::session::source::stores::Amount;
 use crate::session::{Randomness, Result, SessionError};
 use crate::setup::ServerSetup;
@@ -28,13 +28,6 @@ pub struct ServerBuilder {
     state: Option<PathBuf>,
     options: Options,
     audience: Box<dyn Audience>,
-    fresh: Randomness,
-}
-
-struct Nobody;
-
-impl Audience for Nobody {
-    fn event(&self, _: u64, _: Event<'_>) {}
 }
 
 impl ServerBuilder {
@@ -91,7 +84,7 @@ impl ServerBuilder {
     /// If the plan cannot be run, the classifier has no calibration or does not fit the ring, or the state
     /// directory cannot be used.
     pub fn build(self) -> Result<Server> {
-        let Self { classifier, plan, embedding, state, mut options, audience, fresh } = self;
+        let Self { classifier, plan, embedding, state, mut options, audience } = self;
         let temporary = if state.is_none() {
             Some(
                 tempfile::tempdir()
@@ -101,7 +94,7 @@ impl ServerBuilder {
             None
         };
         let place = state.or_else(|| temporary.as_ref().map(|t| t.path().to_path_buf())).unwrap_or_default();
-        let Master { seed, replaced } = state::master(&place, &mut fresh.generator()?)?;
+        let Master { seed, replaced } = state::master(&place, &mut Randomness::os().generator()?)?;
         let (twin, tokenizer) = (classifier.twin(plan)?, classifier.tokenizer_json().to_string());
         // The twin shares the weights.
         drop(classifier);
@@ -116,7 +109,7 @@ impl ServerBuilder {
         }
         let hosted = Hosted::new(setup, Some(tokenizer))?;
         let server = server::Server::new(hosted, options, audience)?;
-        Ok(Server { server: Arc::new(server), place, replaced, fresh, _temporary: temporary })
+        Ok(Server { server: Arc::new(server), place, replaced, _temporary: temporary })
     }
 }
 
@@ -125,7 +118,6 @@ pub struct Server {
     server: Arc<server::Server>,
     place: PathBuf,
     replaced: Vec<String>,
-    fresh: Randomness,
     /// Deleted with the server.
     _temporary: Option<tempfile::TempDir>,
 }
@@ -153,8 +145,8 @@ impl Server {
             insecure_verify: false,
             code: |_| 1,
         };
-        let (plan, embedding, audience) = (Plan::FAST, Embedding::Encrypted, Box::new(Nobody));
-        ServerBuilder { classifier, plan, embedding, state: None, options, audience, fresh: Randomness::os() }
+        let (plan, embedding, audience) = (Plan::FAST, Embedding::Encrypted, Box::new(()));
+        ServerBuilder { classifier, plan, embedding, state: None, options, audience }
     }
 
     /// Master seeds of other versions in the state directory, which are not used.
@@ -236,6 +228,6 @@ impl Listening<'_> {
     /// # Errors
     /// If the listener fails.
     pub fn run(&self, stop: &AtomicBool) -> Result<(), SessionError> {
-        self.server.server.run(&self.listener, &self.server.fresh, stop)
+        self.server.server.run(&self.listener, &Randomness::os(), stop)
     }
 }

@@ -55,6 +55,11 @@ fn malformed(problem: impl std::fmt::Display) -> SessionError {
     SessionError::malformed("public part of a model", problem)
 }
 
+/// A name with zeros behind it.
+fn padded(name: &str) -> [u8; NAME] {
+    std::array::from_fn(|i| name.as_bytes().get(i).copied().unwrap_or(0))
+}
+
 impl Index {
     /// Of these sections, in this order.
     pub fn new(sections: Vec<Section>) -> Self {
@@ -63,12 +68,8 @@ impl Index {
 
     fn encoded(&self) -> Vec<u8> {
         let mut bytes = [&MAGIC[..], &(self.sections.len() as u64).to_le_bytes()].concat();
-        for section in &self.sections {
-            let mut name = [0; NAME];
-            name.iter_mut().zip(section.name.bytes()).for_each(|(to, from)| *to = from);
-            bytes.extend(name);
-            bytes.extend(section.bytes.to_le_bytes());
-            bytes.extend(section.digest);
+        for Section { name, bytes: length, digest } in &self.sections {
+            bytes.extend([&padded(name)[..], &length.to_le_bytes(), digest].concat());
         }
         bytes
     }
@@ -88,14 +89,11 @@ impl Index {
     /// # Errors
     /// If there is none of this name.
     pub fn section(&self, name: &str) -> Result<(u64, &Section)> {
-        let mut at = index_bytes(self.sections.len());
-        for section in &self.sections {
-            if section.name == name {
-                return Ok((at, section));
-            }
-            at = at.saturating_add(section.bytes);
-        }
-        Err(malformed(format!("it has no section {name:?}")))
+        let found = self.sections.iter().position(|s| s.name == name);
+        let (before, rest) = self.sections.split_at(found.unwrap_or(self.sections.len()));
+        let section = rest.first().ok_or_else(|| malformed(format!("it has no section {name:?}")))?;
+        let start = index_bytes(self.sections.len());
+        Ok((before.iter().fold(start, |at, s| at.saturating_add(s.bytes)), section))
     }
 
     /// Writes the list.
@@ -111,32 +109,20 @@ impl Index {
     /// # Errors
     /// If it has not, or ends early.
     pub fn read(input: &mut impl Read, unread: impl Fn(std::io::Error) -> SessionError) -> Result<Self> {
-        let mut head = [0; 16];
-        input.read_exact(&mut head).map_err(&unread)?;
-        let (magic, count) = head.split_at(8);
-        if magic != MAGIC {
-            return Err(malformed("not a public part, or of another version"));
+        let mut bytes = [0; index_bytes(SECTIONS.len()) as usize];
+        input.read_exact(&mut bytes).map_err(&unread)?;
+        let entries = bytes[16..].as_chunks::<ENTRY>().0;
+        let sections = SECTIONS.iter().zip(entries).map(|(&name, entry)| {
+            let (length, digest) = entry[NAME..].split_at(8);
+            let length = length.first_chunk().copied().map_or(0, u64::from_le_bytes);
+            Section { name, bytes: length, digest: digest.first_chunk().copied().unwrap_or_default() }
+        });
+        let index = Self::new(sections.collect());
+        // Magic, number and names are what this program writes, or it is something else.
+        if index.encoded() != bytes {
+            return Err(malformed("not a public part of this version, or its sections are not those of this plan"));
         }
-        let count = count.first_chunk().copied().map_or(0, u64::from_le_bytes);
-        if count != SECTIONS.len() as u64 {
-            return Err(malformed(format!("it has {count} sections, this program reads {}", SECTIONS.len())));
-        }
-        let mut sections = Vec::with_capacity(SECTIONS.len());
-        for name in SECTIONS {
-            let mut entry = [0; ENTRY];
-            input.read_exact(&mut entry).map_err(&unread)?;
-            let (found, rest) = entry.split_at(NAME);
-            let mut expected = [0; NAME];
-            expected.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from);
-            if found != expected {
-                return Err(malformed(format!("a section is not {name:?}, which is the next one of this plan")));
-            }
-            let (bytes, digest) = rest.split_at(8);
-            let bytes = bytes.first_chunk().copied().map_or(0, u64::from_le_bytes);
-            let digest = digest.first_chunk().copied().unwrap_or_default();
-            sections.push(Section { name, bytes, digest });
-        }
-        Ok(Self { sections })
+        Ok(index)
     }
 }
 

@@ -35,57 +35,36 @@ pub use pool::{Head, HeadSecrets, Pool, selection};
 pub use reveal::{Floor, Label};
 pub use side::Side;
 
-/// The stages of a run, in the order of their first use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stage {
-    /// Token ids to the residual stream.
-    Embedding,
-    /// The norm before the mixer.
-    Norm,
-    /// The input projection with the convolution.
-    InProj,
-    /// SiLU of z, x, B, C.
-    Silu,
-    /// Delta and A Delta.
-    Steps,
-    /// The selective scan.
-    Scan,
-    /// y SiLU(z).
-    Gate,
-    /// The gated norm.
-    GatedNorm,
-    /// The output projection.
-    OutProj,
-    /// The norm after the last block.
-    FinalNorm,
-    /// Pooling over tokens.
-    Pool,
-    /// The classifier.
-    Head,
-    /// What the client learns.
-    Reveal,
+macro_rules! stages {
+    ($($stage:ident, $name:literal, $what:literal;)*) => {
+        /// The stages of a run, in the order of their first use.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Stage { $(#[doc = $what] $stage,)* }
+
+        impl Stage {
+            /// Its name in reports, which is stable.
+            pub const fn name(self) -> &'static str {
+                match self { $(Stage::$stage => $name,)* }
+            }
+        }
+    };
 }
 
-impl Stage {
-    /// Its name in reports, which is stable.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Stage::Embedding => "embedding",
-            Stage::Norm => "norm",
-            Stage::InProj => "in_proj",
-            Stage::Silu => "silu",
-            Stage::Steps => "steps",
-            Stage::Scan => "scan",
-            Stage::Gate => "gate",
-            Stage::GatedNorm => "gated_norm",
-            Stage::OutProj => "out_proj",
-            Stage::FinalNorm => "final_norm",
-            Stage::Pool => "pool",
-            Stage::Head => "head",
-            Stage::Reveal => "reveal",
-        }
-    }
+stages! {
+    Embedding, "embedding", "Token ids to the residual stream.";
+    Norm, "norm", "The norm before the mixer.";
+    InProj, "in_proj", "The input projection with the convolution.";
+    Silu, "silu", "SiLU of z, x, B, C.";
+    Steps, "steps", "Delta and A Delta.";
+    Scan, "scan", "The selective scan.";
+    Gate, "gate", "y SiLU(z).";
+    GatedNorm, "gated_norm", "The gated norm.";
+    OutProj, "out_proj", "The output projection.";
+    FinalNorm, "final_norm", "The norm after the last block.";
+    Pool, "pool", "Pooling over tokens.";
+    Head, "head", "The classifier.";
+    Reveal, "reveal", "What the client learns.";
 }
 
 impl fmt::Display for Stage {

@@ -46,8 +46,12 @@ impl Pool {
     }
 
     /// Writes the cost.
-    pub fn declare(&self, ledger: &mut Ledger) {
+    ///
+    /// # Errors
+    /// None today; as every stage.
+    pub fn declare(&self, ledger: &mut Ledger) -> Result<()> {
         self.product.declare(ledger);
+        Ok(())
     }
 
     /// The sum over the segment, at F + POOL bits. `select` is the client's part of the vector.

@@ -83,10 +83,14 @@ impl Floor {
     }
 
     /// Writes the cost.
-    pub fn declare(&self, ledger: &mut Ledger) {
+    ///
+    /// # Errors
+    /// None today; as every stage.
+    pub fn declare(&self, ledger: &mut Ledger) -> Result<()> {
         self.compare.declare(ledger);
         self.carry.declare(ledger);
         self.open.declare(ledger);
+        Ok(())
     }
 
     /// The floors, at the client, as signed integers.

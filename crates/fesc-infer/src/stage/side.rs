@@ -33,14 +33,6 @@ impl<C, S> Side<C, S> {
         }
     }
 
-    /// The client's part.
-    pub fn client(self) -> Option<C> {
-        match self {
-            Side::Client(part) => Some(part),
-            Side::Server(_) => None,
-        }
-    }
-
     /// The server's part.
     pub fn server(self) -> Option<S> {
         match self {

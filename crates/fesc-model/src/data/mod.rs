@@ -11,6 +11,7 @@
 mod frames;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 use std::fmt;
 use std::fs::File;
@@ -22,6 +23,7 @@ use serde::Deserialize;
 use crate::{ModelError, Result};
 
 use frames::Frames;
+pub use tokens::{Tokens, at, read_tokens};
 
 /// The longest line taken, in bytes: a document of about four million tokens.
 pub const LINE_LIMIT: u64 = 16 << 20;

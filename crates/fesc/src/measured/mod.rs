@@ -52,17 +52,8 @@ impl Task {
         let mut seed = [0; 16];
         os_random()?.fill_bytes(&mut seed);
         let layers = layers.unwrap_or(named.shape().layers);
-        Ok(Self {
-            shape: shape.into(),
-            layers,
-            vocab: None,
-            length,
-            provider,
-            plan: "fast".into(),
-            reveal: Reveal::Label,
-            check: false,
-            seed,
-        })
+        let (shape, plan, reveal) = (shape.into(), "fast".into(), Reveal::Label);
+        Ok(Self { shape, layers, vocab: None, length, provider, plan, reveal, check: false, seed })
     }
 }
 

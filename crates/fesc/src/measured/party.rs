@@ -111,13 +111,7 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
         Half::Server(_) => record.join(party.channel())?,
     };
     let mut stages = watch.finish();
-    let declared_stages = declared(&schedule)?;
-    for part in &declared_stages {
-        let stage = entry(&mut stages, &part.stage);
-        (stage.online_bytes, stage.rounds) = (part.online_bytes, part.rounds);
-    }
-    let declared_online_bytes = declared_stages.iter().map(|s| s.online_bytes).sum();
-    check_declared(&stats, declared_online_bytes, declared_stages.iter().map(|s| s.rounds).sum())?;
+    let declared_online_bytes = check_declared(&stats, &schedule, &mut stages)?;
 
     tell(&Event::Phase("check".into()));
     let errors = streams.map(|streams| check(&streams, outline, task)).transpose()?;
@@ -172,8 +166,15 @@ fn dealt_bytes(schedule: &Schedule, role: Role) -> Result<u64> {
     Ok(sum)
 }
 
-/// Declared and counted bytes must be equal, to the last one, and so must rounds; at both parties.
-fn check_declared(stats: &Stats, bytes: u64, rounds: u64) -> Result<()> {
+/// Notes what each stage declares. Declared and counted bytes must be equal, to the last one, and so must
+/// rounds; at both parties.
+fn check_declared(stats: &Stats, schedule: &Schedule, stages: &mut Vec<StageTime>) -> Result<u64> {
+    let (mut bytes, mut rounds) = (0, 0);
+    for part in declared(schedule)? {
+        let stage = entry(stages, &part.stage);
+        (stage.online_bytes, stage.rounds) = (part.online_bytes, part.rounds);
+        (bytes, rounds) = (bytes + part.online_bytes, rounds + part.rounds);
+    }
     let online = stats.phase(phase::ONLINE);
     let counted = online.sent_bytes + online.received_bytes;
     ensure!(
@@ -182,7 +183,7 @@ fn check_declared(stats: &Stats, bytes: u64, rounds: u64) -> Result<()> {
          declaration, please report it",
         online.rounds
     );
-    Ok(())
+    Ok(bytes)
 }
 
 /// The server makes the model and sends its public part. The weights do not stay in memory, as with

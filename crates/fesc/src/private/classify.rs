@@ -79,12 +79,10 @@ fn answer(finished: &Finished, tokens: usize, seconds: f64) -> Result<()> {
     ))
 }
 
-fn who(provider: &Provider<Dial, Place>) -> &'static str {
+fn who(provider: &Provider<Dial, Place>) -> String {
     match provider {
-        Provider::Inline => "two-party, inline",
-        Provider::Ahead => "two-party, ahead",
-        Provider::Dealer(_) => "dealer",
-        Provider::Prepared(_) => "two-party, prepared",
+        Provider::Dealer(_) => provider.name().into(),
+        made_by_both => format!("two-party, {}", made_by_both.name()),
     }
 }
 

@@ -34,6 +34,7 @@ pub fn master(directory: &Path, prg: &mut Prg) -> Result<Master> {
     let path = directory.join(name_of_seed());
     match File::open(&path) {
         Ok(file) => {
+            #[cfg(unix)]
             private(&file, &path)?;
             // Room for all of it: a vector that grows leaves copies behind.
             let mut read = Zeroizing::new(Vec::with_capacity(64));
@@ -77,11 +78,6 @@ fn private(file: &File, path: &Path) -> Result<()> {
     if mode & 0o077 != 0 {
         return Err(SessionError::Exposed { path: path.display().to_string(), mode: mode & 0o777 });
     }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn private(_: &File, _: &Path) -> Result<()> {
     Ok(())
 }
 
