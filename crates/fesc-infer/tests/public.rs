@@ -9,13 +9,14 @@ use std::path::Path;
 
 use common::*;
 use fesc_infer::ServerSetup;
-use fesc_infer::session::SessionError;
 use fesc_infer::session::cache::Cache;
 use fesc_infer::session::download::Upload;
 use fesc_infer::session::public::{Hosted, Known};
+use fesc_infer::session::{Hex32, SessionError};
 use fesc_model::Shape;
 use fesc_net::Channel;
 use fesc_ring::Prg;
+use sha2::{Digest, Sha256};
 
 fn hosted(shape: Shape, seed: u8) -> Hosted {
     Hosted::new(ServerSetup::new(twin(shape, 40, seed), [7; 32]).unwrap(), Some("words".into())).unwrap()
@@ -31,17 +32,43 @@ fn written(hosted: &Hosted) -> Vec<u8> {
     bytes
 }
 
-/// The bytes before the setup.
-fn front(bytes: &[u8]) -> usize {
-    16 + u64::from_le_bytes(bytes[8..16].try_into().unwrap()) as usize
+/// Bytes of the list of two sections.
+const LIST: usize = 16 + 2 * 56;
+
+/// Card and setup.
+fn sections(bytes: &[u8]) -> [&[u8]; 2] {
+    let card = u64::from_le_bytes(bytes[32..40].try_into().unwrap()) as usize;
+    [&bytes[LIST..LIST + card], &bytes[LIST + card..]]
 }
 
-/// Why it is refused.
-fn refused(hosted: &Hosted, bytes: &[u8]) -> SessionError {
+/// A list as the format has it, with lengths of the caller's, and the id that names it: what a hostile server
+/// can make of any two sections.
+fn forged(names: [&str; 2], lengths: [u64; 2], sections: [&[u8]; 2]) -> (Hex32, Vec<u8>) {
+    let mut list = [&b"FESCpub2"[..], &2u64.to_le_bytes()].concat();
+    for ((name, length), section) in names.iter().zip(lengths).zip(sections) {
+        let mut padded = [0; 16];
+        padded[..name.len()].copy_from_slice(name.as_bytes());
+        list.extend([&padded[..], &length.to_le_bytes(), &Sha256::digest(section)].concat());
+    }
+    let id = Hex32(Sha256::new_with_prefix(b"fesc model 2\0").chain_update(&list).finalize().into());
+    (id, [&list[..], sections[0], sections[1]].concat())
+}
+
+/// The same with true names and lengths.
+fn joined(sections: [&[u8]; 2]) -> (Hex32, Vec<u8>) {
+    forged(["card", "rlwe"], sections.map(|s| s.len() as u64), sections)
+}
+
+/// Why it is refused as the part of this id.
+fn refused_as(id: Hex32, bytes: &[u8]) -> SessionError {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("part");
     fs::write(&path, bytes).unwrap();
-    Known::open(File::open(&path).unwrap(), hosted.id, "no").err().expect("refused")
+    Known::open(File::open(&path).unwrap(), id, "no").err().expect("refused")
+}
+
+fn refused(hosted: &Hosted, bytes: &[u8]) -> SessionError {
+    refused_as(hosted.id, bytes)
 }
 
 #[test]
@@ -59,27 +86,40 @@ fn a_public_part_that_is_cut_anywhere_is_refused() {
 fn parts_of_other_models_and_false_sizes_are_refused() {
     let ours = hosted(small(), 1);
     let bytes = written(&ours);
-    let malformed = |bytes: &[u8]| assert!(matches!(refused(&ours, bytes), SessionError::Malformed { .. }));
+    let [card, setup] = sections(&bytes);
+    // The format as this test has it is the one that is written.
+    assert_eq!(joined([card, setup]), (ours.id, bytes.clone()));
+    let malformed = |(id, bytes): (Hex32, Vec<u8>)| {
+        let error = refused_as(id, &bytes);
+        assert!(matches!(error, SessionError::Malformed { .. }), "{error}");
+    };
     // The same shape, other weights: everything parses, and it is another model.
     let other = written(&hosted(small(), 2));
     assert!(matches!(refused(&ours, &other), SessionError::WrongModel { .. }));
-    // A card of ours with hints and table of another shape, or of more tokens, and the other way round.
+    // A server that names its own id: our card with hints and table of another shape, or of more tokens, and
+    // the other way round.
     for shape in
         [Shape { d_model: 16, ..small() }, Shape { vocab: VOCAB + 1, ..small() }, Shape { layers: 2, ..small() }]
     {
         let theirs = written(&hosted(shape, 1));
-        malformed(&[&bytes[..front(&bytes)], &theirs[front(&theirs)..]].concat());
-        malformed(&[&theirs[..front(&theirs)], &bytes[front(&bytes)..]].concat());
+        let [their_card, their_setup] = sections(&theirs);
+        malformed(joined([card, their_setup]));
+        malformed(joined([their_card, setup]));
     }
     // Lengths that lie: a card of 2^63 bytes, of one byte less or more than there are, or of none.
-    let long = |length: u64| [&bytes[..8], &length.to_le_bytes(), &bytes[16..]].concat();
-    assert!(matches!(refused(&ours, &long(1 << 63)), SessionError::TooLarge { .. }));
-    let card = front(&bytes) as u64 - 16;
-    for length in [0, card - 1, card + 1, 1 << 25] {
-        malformed(&long(length));
+    let names = ["card", "rlwe"];
+    let all = (card.len() + setup.len()) as u64;
+    let (id, long) = forged(names, [1 << 63, setup.len() as u64], [card, setup]);
+    assert!(matches!(refused_as(id, &long), SessionError::Malformed { .. } | SessionError::TooLarge { .. }));
+    for length in [0, card.len() as u64 - 1, card.len() as u64 + 1] {
+        let (id, lying) = forged(names, [length, all - length], [card, setup]);
+        assert!(matches!(refused_as(id, &lying), SessionError::Malformed { .. } | SessionError::WrongModel { .. }));
     }
-    malformed(&[&bytes[..], b"x"].concat());
-    malformed(b"FESCmod2 and nothing of ours behind it");
+    malformed(forged(["rlwe", "card"], [card.len() as u64, setup.len() as u64], [card, setup]));
+    malformed(forged(["card", "ckks"], [card.len() as u64, setup.len() as u64], [card, setup]));
+    malformed((ours.id, [&bytes[..], b"x"].concat()));
+    malformed((ours.id, b"FESCmod1 and nothing of ours behind it".to_vec()));
+    malformed(joined([b"{}", setup]));
     // One bit, in every part: the card, the digests, hints, table.
     for at in (0..bytes.len()).step_by(bytes.len() / 64) {
         let mut spoilt = bytes.clone();
