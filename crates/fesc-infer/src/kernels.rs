@@ -1,7 +1,7 @@
 //! The one file that turns a plan into kernels.
 //!
 //! A plan is public data ([`fesc_model::Plan`]); here each of its choices becomes a struct behind a trait of
-//! [`crate::stage`]. The block protocol ([`crate::block`]) names no kernel. To add one: write it in
+//! [`crate::stage`]. The block protocol (`block.rs`) names no kernel. To add one: write it in
 //! `kernel/`, name it in the plan, and choose it here.
 
 use fesc_model::Plan;

@@ -142,10 +142,10 @@ pub enum Command {
     Prepare(PrepareArgs),
     /// Say what a run will cost, before anything runs.
     ///
-    /// Bytes and rounds are declared by the protocol itself. Times are a model: two small runs of the same
-    /// shape are measured here, with both parties on this machine, and a line is drawn through them, stage by
-    /// stage; the network's part is added. Prints model, layers, length, provider, net, online_s, offline_s,
-    /// online_bytes, offline_bytes, setup_bytes (once per client), rounds, memory_bytes_client,
+    /// Bytes and rounds are declared by the protocol itself, for the plan of --plan. Times are a model: one
+    /// layer on one segment is measured here, with both parties on this machine, and multiplied stage by
+    /// stage; the network's part is added. Prints model, layers, length, plan, provider, net, online_s,
+    /// offline_s, online_bytes, offline_bytes, setup_bytes (once per client), rounds, memory_bytes_client,
     /// memory_bytes_server (a model too; the queue of correlations comes on top); then for each stage its
     /// bytes, rounds, calls, and the measured milliseconds a call and nanoseconds a byte.
     ///

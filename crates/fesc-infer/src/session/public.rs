@@ -1,6 +1,6 @@
 //! The model's public part: what every client of a model downloads once.
 //!
-//! A file of named sections ([`super::container`]): the card, with the outline (and the names of the classes)
+//! A file of named sections (`container.rs`): the card, with the outline (and the names of the classes)
 //! and the tokenizer as JSON, and what the plan's kernels need, hints and table of the RLWE linear layers
 //! ([`ClientSetup`]). The model id is the hash of the sections' names, lengths and digests; it is in every
 //! handshake.

@@ -24,7 +24,7 @@ The client trusts     that the server follows the protocol (semi-honest: a serve
 The server trusts     that clients follow the protocol (a client that does not may learn about the weights); its own
                       machine. Labels of many documents teach a client to imitate the model; logits teach it faster.
                       `--clients FILE` says who may ask, and how often a day.
-Both trust            RLWE at N = 2048, q = 2^48 (143 bits for one secret), N = 4096 up to 2^104 and N = 16384 below 2^430, with
+Both trust            RLWE at N = 2048, q = 2^48 (143 bits for one secret), N = 4096 up to 2^104 and N = 16384 up to 2^349, with
                       circular security; LPN for silent oblivious transfer, AES, SHA-256, TLS 1.3; the random numbers of
                       their operating systems.
 With a dealer         (`--provider dealer`) both also trust that it colludes with neither: it sees no input, but with
