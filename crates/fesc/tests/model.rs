@@ -109,7 +109,8 @@ fn the_table_names_classes() {
     let args = ["eval", "--model", &place.text("model"), "--data", &place.text("plain"), "--length", "9"];
     let table = fesc(&args).ok();
     assert!(CLASSES.iter().all(|class| table.contains(class)) && table.contains("macro_f1"), "{table}");
-    let table = fesc_reads(&["classify", "--plain", "--model", &place.text("model")], b"a strike").ok();
+    let args = ["classify", "--plain", "-v", "--model", &place.text("model")];
+    let table = fesc_reads(&args, b"a strike").ok();
     assert!(CLASSES.iter().all(|class| table.contains(class)) && table.contains("percent"), "{table}");
 }
 
