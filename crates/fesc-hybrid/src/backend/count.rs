@@ -1,0 +1,155 @@
+//! The back end that only counts.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use num_complex::Complex64;
+
+use super::{Backend, Chain, Live, LiveCounts, Operation, Operations, Tally, Term, check_above, check_level};
+use crate::Result;
+
+/// Counts operations by level, live ciphertexts and the rotations that need keys; computes nothing.
+pub struct Count {
+    chain: Chain,
+    operations: Operations,
+    live: Arc<LiveCounts>,
+    parts: Mutex<BTreeMap<&'static str, Tally>>,
+}
+
+/// A level.
+#[derive(Clone)]
+pub struct CountCt {
+    level: usize,
+    _live: Live,
+}
+
+/// A level, and whether it must be relinearised.
+pub struct CountSum {
+    level: usize,
+    square: bool,
+    _live: Live,
+}
+
+impl Count {
+    /// For this chain.
+    pub fn new(chain: Chain) -> Self {
+        Self { chain, operations: Operations::default(), live: Arc::default(), parts: Mutex::default() }
+    }
+
+    /// An input at `level`.
+    pub fn fresh(&self, level: usize) -> CountCt {
+        CountCt { level, _live: Live::new(&self.live, self.chain.ciphertext_bytes(level)) }
+    }
+
+    /// Live ciphertexts.
+    pub fn live(&self) -> &LiveCounts {
+        &self.live
+    }
+
+    /// What was done in each part that the circuit named.
+    pub fn parts(&self) -> BTreeMap<&'static str, Tally> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Backend for Count {
+    type Ct = CountCt;
+    type Sum = CountSum;
+    type Pt = ();
+
+    fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    fn operations(&self) -> &Operations {
+        &self.operations
+    }
+
+    fn level(&self, c: &CountCt) -> usize {
+        c.level
+    }
+
+    fn encode(&self, _: &[Complex64], _: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn add(&self, a: &CountCt, b: &CountCt) -> Result<CountCt> {
+        check_level("a sum", a.level, b.level)?;
+        Ok(a.clone())
+    }
+
+    fn sub(&self, a: &CountCt, b: &CountCt) -> Result<CountCt> {
+        self.add(a, b)
+    }
+
+    fn times_i(&self, a: &CountCt) -> Result<CountCt> {
+        Ok(a.clone())
+    }
+
+    fn halve(&self, a: &CountCt) -> Result<CountCt> {
+        Ok(a.clone())
+    }
+
+    fn lower(&self, c: &CountCt, level: usize) -> Result<CountCt> {
+        check_above("lowering", level, c.level)?;
+        if c.level > level {
+            self.operations.write(Operation::Rescale, level + 1, 1);
+        }
+        Ok(self.fresh(level))
+    }
+
+    fn empty_sum(&self, level: usize) -> Result<CountSum> {
+        check_above("a product", 1, level)?;
+        // Three parts where a ciphertext has two.
+        let bytes = self.chain.ciphertext_bytes(level) * 3 / 2;
+        Ok(CountSum { level, square: false, _live: Live::new(&self.live, bytes) })
+    }
+
+    fn extend(&self, sum: &mut CountSum, terms: &[Term<'_, Self>]) -> Result<()> {
+        for term in terms {
+            match term {
+                Term::Product(a, b) => {
+                    check_level("a product", sum.level, a.level)?;
+                    check_level("a product", sum.level, b.level)?;
+                    sum.square = true;
+                    self.operations.write(Operation::Product, sum.level, 1);
+                }
+                Term::Plain(a, ()) => {
+                    check_level("a product by a plaintext", sum.level, a.level)?;
+                    self.operations.write(Operation::PlainProduct, sum.level, 1);
+                }
+                Term::Addend(a) => check_above("an addend", sum.level, a.level)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&self, sum: CountSum) -> Result<CountCt> {
+        let kind = if sum.square { Operation::Relinearisation } else { Operation::Rescale };
+        self.operations.write(kind, sum.level, 1);
+        Ok(self.fresh(sum.level - 1))
+    }
+
+    fn rotate(&self, c: &CountCt, step: i64) -> Result<CountCt> {
+        self.operations.rotations(self.chain.slots(), c.level, &[step]);
+        Ok(c.clone())
+    }
+
+    fn rotate_many(&self, c: &CountCt, steps: &[i64]) -> Result<Vec<CountCt>> {
+        self.operations.rotations(self.chain.slots(), c.level, steps);
+        Ok(steps.iter().map(|_| c.clone()).collect())
+    }
+
+    fn conjugate(&self, c: &CountCt) -> Result<CountCt> {
+        self.operations.write(Operation::Conjugation, c.level, 1);
+        Ok(c.clone())
+    }
+
+    fn part<T>(&self, name: &'static str, work: impl FnOnce() -> T) -> T {
+        let before = self.operations.tally();
+        let result = work();
+        let done = self.operations.tally().since(&before);
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default().add(&done);
+        result
+    }
+}
