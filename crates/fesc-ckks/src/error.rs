@@ -133,6 +133,35 @@ pub enum CkksError {
         /// Relative difference.
         difference: f64,
     },
+    /// An integer that brings one scale to another is not usable.
+    #[error(
+        "scale {from:e} to {to:e} takes an integer factor of about {factor:e}: it must be from {min:e} to {max:e}, so that rounding it changes the scale little; choose another scale"
+    )]
+    Factor {
+        /// Scale of the operand.
+        from: f64,
+        /// Scale asked for.
+        to: f64,
+        /// The factor.
+        factor: f64,
+        /// Smallest factor.
+        min: f64,
+        /// Largest factor.
+        max: f64,
+    },
+    /// A sum without products has no scale.
+    #[error(
+        "a sum of no products has no scale of its own; give it at least one product, or start from empty_sum with a scale"
+    )]
+    NoProducts,
+    /// A period of slots is not usable.
+    #[error("slots of period {period}: it must be a power of two from 1 to the number of slots, {slots}")]
+    Period {
+        /// Values given.
+        period: usize,
+        /// Slots of the set.
+        slots: usize,
+    },
     /// Two objects belong to different parameter sets.
     #[error("objects of two parameter sets ({left} and {right}) in one operation")]
     ParamsMismatch {

@@ -56,6 +56,12 @@ pub(crate) fn lift(params: &Params, values: &[i64], prime: impl Fn(usize) -> usi
     });
 }
 
+/// The residues of wide integers modulo one prime.
+pub(crate) fn reduce_wide(modulus: Modulus, values: &[i128], out: &mut [u64]) {
+    let reducer = Reducer::new(modulus);
+    out.iter_mut().zip(values).for_each(|(o, &x)| *o = reducer.reduce(x));
+}
+
 /// [`lift`] for wide integers.
 pub(crate) fn lift_wide(
     params: &Params,
@@ -64,9 +70,8 @@ pub(crate) fn lift_wide(
     poly: &mut Poly,
 ) {
     poly.for_each_limb(|i, limb| {
-        let reducer = Reducer::new(params.modulus(prime(i)));
         let (head, tail) = limb.split_at_mut(values.len());
-        head.iter_mut().zip(values).for_each(|(o, &x)| *o = reducer.reduce(x));
+        reduce_wide(params.modulus(prime(i)), values, head);
         tail.fill(0);
         params.ntt(prime(i)).forward(limb);
     });
