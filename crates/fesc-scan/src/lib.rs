@@ -35,6 +35,7 @@ mod contract;
 mod cost;
 mod dual;
 mod error;
+pub mod hescan;
 #[cfg(test)]
 mod tests;
 

@@ -21,7 +21,7 @@
 //! back ends write what they do to [`Operations`].
 
 mod chain;
-//CK mod ckks;
+mod ckks;
 mod count;
 mod live;
 mod operations;
@@ -32,7 +32,7 @@ mod tests;
 use num_complex::Complex64;
 
 pub use chain::Chain;
-//CK pub use ckks::{Ckks, CkksCt, CkksSum};
+pub use ckks::{Ckks, CkksCt, CkksSum};
 pub use count::{Count, CountCt, CountSum};
 pub use live::{Live, LiveCounts};
 pub use operations::{Operation, Operations, Tally};

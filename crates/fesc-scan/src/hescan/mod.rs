@@ -1,0 +1,90 @@
+//! HEScan: the selective scan under encryption (the paper, section ks-he:scan).
+//!
+//! For every head `h` with its group's `B` and `C`, and every channel `e = h P + p`:
+//!
+//! ```text
+//! h_t[e] = a_t[h] h_(t-1)[e] + x_t[e] B_t,    m_t[e] = C_t . h_t[e],    h_0 = 0.
+//! ```
+//!
+//! The packet is (x, a, B, C), with `x` already multiplied by Delta and `a` in `[0, 1]`. A kernel decides
+//! where each value of the packet lies in its input ciphertexts ([`HeScan::lanes`]), computes on any back
+//! end, and says which output lies where in its results ([`HeScan::outputs`]). What a slot holds that names no
+//! output is garbage, which whoever converts it must mask like everything else.
+
+#[cfg(test)]
+mod tests;
+
+use fesc_hybrid::Result;
+use fesc_hybrid::backend::Backend;
+
+/// Sizes of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScanShape {
+    /// L.
+    pub tokens: usize,
+    /// H.
+    pub heads: usize,
+    /// P, channels of a head.
+    pub head_dim: usize,
+    /// G; a group has `heads / groups` heads.
+    pub groups: usize,
+    /// d_s.
+    pub state: usize,
+}
+
+impl ScanShape {
+    /// Channels `E = H P`.
+    pub fn channels(&self) -> usize {
+        self.heads * self.head_dim
+    }
+
+    /// The group of a head.
+    pub fn group(&self, head: usize) -> usize {
+        head / (self.heads / self.groups)
+    }
+}
+
+/// A value of the packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Value {
+    /// `x_t[e]`: `t E + e`.
+    X(u32),
+    /// `a_t[h]`: `t H + h`.
+    A(u32),
+    /// `B_t[g][i]`: `(t G + g) d_s + i`.
+    B(u32),
+    /// `C_t[g][i]`, as B.
+    C(u32),
+}
+
+/// What the real and the imaginary part of a slot hold; nothing is zero.
+pub type Lane<T> = [Option<T>; 2];
+
+/// A kernel for one shape and number of slots.
+pub trait HeScan: Sync {
+    /// The shape.
+    fn shape(&self) -> &ScanShape;
+
+    /// Number of input ciphertexts.
+    fn inputs(&self) -> usize;
+
+    /// The level that input `i` must have.
+    fn level(&self, i: usize) -> usize;
+
+    /// What lies in each slot of input `i`.
+    fn lanes(&self, i: usize) -> Vec<Lane<Value>>;
+
+    /// Number of results.
+    fn results(&self) -> usize;
+
+    /// Which output `t E + e` lies in each slot of result `i`. An output that is named by several slots, of
+    /// one or several results, is the sum of them.
+    fn outputs(&self, i: usize) -> Vec<Lane<u32>>;
+
+    /// Computes. `input(i)` gives input `i`, as often as it is asked for: whoever holds the packet decides
+    /// what stays in memory.
+    ///
+    /// # Errors
+    /// If the back end refuses an operation.
+    fn run<B: Backend>(&self, backend: &B, input: &(impl Fn(usize) -> Result<B::Ct> + Sync)) -> Result<Vec<B::Ct>>;
+}
