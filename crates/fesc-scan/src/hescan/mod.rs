@@ -11,6 +11,7 @@
 //! end, and says which output lies where in its results ([`HeScan::outputs`]). What a slot holds that names no
 //! output is garbage, which whoever converts it must mask like everything else.
 
+pub mod lanes;
 #[cfg(test)]
 mod tests;
 

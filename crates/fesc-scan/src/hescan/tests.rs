@@ -105,3 +105,11 @@ pub(crate) fn count(kernel: &impl HeScan, chain: Chain) -> Count {
     kernel.run(&count, &|i| Ok(count.fresh(kernel.level(i)))).unwrap();
     count
 }
+
+/// Shapes of the tests of every packing: tokens, heads, channels of a head, groups, states.
+pub(crate) const SHAPES: [[usize; 5]; 6] =
+    [[1, 1, 1, 1, 1], [5, 1, 2, 1, 3], [16, 2, 4, 1, 4], [13, 4, 3, 2, 5], [32, 3, 2, 3, 2], [33, 2, 4, 1, 8]];
+
+pub(crate) fn shape([tokens, heads, head_dim, groups, state]: [usize; 5]) -> ScanShape {
+    ScanShape { tokens, heads, head_dim, groups, state }
+}
