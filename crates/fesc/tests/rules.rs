@@ -16,6 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fesc-mpc", &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx"]),
     ("fesc-rlwe", &["fesc-ring", "fesc-net", "fesc-ot", "fesc-mpc"]),
     ("fesc-ckks", &["fesc-ring"]),
+    ("fesc-hybrid", &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx", "fesc-mpc", "fesc-ckks"]),
     ("fesc-model", &["fesc-ring", "fesc-approx"]),
     ("fesc-scan", &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx", "fesc-mpc", "fesc-model"]),
     (
