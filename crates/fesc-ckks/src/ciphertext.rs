@@ -28,8 +28,15 @@ pub struct Ciphertext {
     pub(crate) c1: Poly,
 }
 
-/// A product that has not been relinearised. A type of its own, so that it cannot be taken for a ciphertext;
-/// sums of these are allowed, and one relinearisation serves the whole sum.
+impl Ciphertext {
+    /// Limb `j` of both parts.
+    pub(crate) fn limb(&self, j: usize) -> [&[u64]; 2] {
+        [self.c0.limb(j), self.c1.limb(j)]
+    }
+}
+
+/// A product or a sum of products that has not been relinearised. A type of its own, so that it cannot be
+/// taken for a ciphertext; sums of these are allowed, and one relinearisation serves the whole sum.
 #[derive(Clone)]
 pub struct Tensor {
     pub(crate) params: Params,
@@ -41,8 +48,16 @@ pub struct Tensor {
     pub(crate) c0: Poly,
     /// As `c0`.
     pub(crate) c1: Poly,
-    /// As `c0`.
-    pub(crate) c2: Poly,
+    /// As `c0`; none if nothing multiplies the square of the secret.
+    pub(crate) c2: Option<Poly>,
+}
+
+impl Tensor {
+    /// Whether it has a third part, which multiplies the square of the secret and takes a key switch to
+    /// remove. A sum of products with plaintexts and of ciphertexts alone has none.
+    pub fn has_square(&self) -> bool {
+        self.c2.is_some()
+    }
 }
 
 metadata!(Ciphertext, Tensor);

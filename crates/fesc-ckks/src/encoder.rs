@@ -12,10 +12,11 @@
 //!
 //! Cost: one transform of `n` complex points, then one number-theoretic transform per limb.
 
+mod periodic;
 mod share;
 
 use fesc_ring::aligned::Aligned;
-use fesc_ring::fft;
+use fesc_ring::fft::{self, Fft};
 use num_complex::Complex64;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -60,6 +61,12 @@ impl Drop for Numbers {
     }
 }
 
+/// Rounded coefficients.
+enum Rounded {
+    Short(Zeroizing<Vec<i64>>),
+    Wide(Zeroizing<Vec<i128>>),
+}
+
 impl Encoder {
     /// For this set.
     pub fn new(params: &Params) -> Self {
@@ -95,23 +102,29 @@ impl Encoder {
     /// key switches.
     pub(crate) fn encode_poly(&self, values: &[Complex64], level: usize, scale: f64, specials: usize) -> Result<Poly> {
         self.params.check_scale(level, scale)?;
-        let embedded = self.embed(values, scale)?;
-        let mut integers = Zeroizing::new(vec![0; self.params.degree()]);
+        let rounded = self.round(&self.embed(self.params.fft(), values, scale)?, level, scale)?;
+        let mut poly = Poly::scratch(&self.params, level + 1 + specials);
+        let prime = |i: usize| if i <= level { i } else { self.params.first_special() + i - level - 1 };
+        match rounded {
+            Rounded::Short(integers) => residue::lift(&self.params, &integers, prime, &mut poly),
+            Rounded::Wide(integers) => residue::lift_wide(&self.params, &integers, prime, &mut poly),
+        }
+        Ok(poly)
+    }
+
+    /// The coefficients at a scale, which must fit the level.
+    fn round(&self, embedded: &Numbers, level: usize, scale: f64) -> Result<Rounded> {
+        let mut integers = Zeroizing::new(vec![0; embedded.coefficients().len()]);
         let largest = fft::scale_and_round(embedded.coefficients(), scale, &mut integers);
         let max = (self.params.log_q(level)? - 1.0).min(WIDEST_BITS);
         if largest.log2() >= max {
             return Err(CkksError::TooLarge { bits: largest.log2(), level, max });
         }
-        let mut poly = Poly::scratch(&self.params, level + 1 + specials);
-        let prime = |i: usize| if i <= level { i } else { self.params.first_special() + i - level - 1 };
         if largest < SHORT {
-            residue::lift(&self.params, &integers, prime, &mut poly);
-        } else {
-            let wide = embedded.coefficients().iter().map(|x| (x * scale).round_ties_even() as i128);
-            let wide: Zeroizing<Vec<i128>> = Zeroizing::new(wide.collect());
-            residue::lift_wide(&self.params, &wide, prime, &mut poly);
+            return Ok(Rounded::Short(integers));
         }
-        Ok(poly)
+        let wide = embedded.coefficients().iter().map(|x| (x * scale).round_ties_even() as i128);
+        Ok(Rounded::Wide(Zeroizing::new(wide.collect())))
     }
 
     /// The integer coefficients of an encoding, before any prime is involved.
@@ -124,7 +137,7 @@ impl Encoder {
             return Err(CkksError::TooMany { what: "coefficients", got: out.len(), max: self.params.degree() });
         }
         self.params.check_scale(self.params.levels(), scale)?;
-        let embedded = self.embed(values, scale)?;
+        let embedded = self.embed(self.params.fft(), values, scale)?;
         let largest = fft::scale_and_round(embedded.coefficients(), scale, out);
         if largest >= SHORT {
             let (bits, max) = (largest.log2(), SHORT.log2());
@@ -190,8 +203,8 @@ impl Encoder {
     }
 
     /// The inverse transform of the values; the scale is for the error message.
-    fn embed(&self, values: &[Complex64], scale: f64) -> Result<Numbers> {
-        let n = self.params.slots();
+    fn embed(&self, fft: &Fft, values: &[Complex64], scale: f64) -> Result<Numbers> {
+        let n = fft.slots();
         if values.len() > n {
             return Err(CkksError::TooMany { what: "slots", got: values.len(), max: n });
         }
@@ -210,7 +223,7 @@ impl Encoder {
         for ((re, im), z) in re.iter_mut().zip(im.iter_mut()).zip(values) {
             (*re, *im) = (z.re, z.im);
         }
-        self.params.fft().inverse(re, im, scratch);
+        fft.inverse(re, im, scratch);
         Ok(numbers)
     }
 }

@@ -133,6 +133,35 @@ pub enum CkksError {
         /// Relative difference.
         difference: f64,
     },
+    /// An integer that brings one scale to another is not usable.
+    #[error(
+        "scale {from:e} to {to:e} takes an integer factor of about {factor:e}: it must be from {min:e} to {max:e}, so that rounding it changes the scale little; choose another scale"
+    )]
+    Factor {
+        /// Scale of the operand.
+        from: f64,
+        /// Scale asked for.
+        to: f64,
+        /// The factor.
+        factor: f64,
+        /// Smallest factor.
+        min: f64,
+        /// Largest factor.
+        max: f64,
+    },
+    /// A sum without products has no scale.
+    #[error(
+        "a sum of no products has no scale of its own; give it at least one product, or start from empty_sum with a scale"
+    )]
+    NoProducts,
+    /// A period of slots is not usable.
+    #[error("slots of period {period}: it must be a power of two from 1 to the number of slots, {slots}")]
+    Period {
+        /// Values given.
+        period: usize,
+        /// Slots of the set.
+        slots: usize,
+    },
     /// Two objects belong to different parameter sets.
     #[error("objects of two parameter sets ({left} and {right}) in one operation")]
     ParamsMismatch {
@@ -283,15 +312,15 @@ pub enum CkksError {
         /// Most fractional bits.
         max_fraction: u32,
     },
-    /// A share is too large for double-double arithmetic.
+    /// Shares are too wide for double-double arithmetic.
     #[error(
-        "a share of {bits:.2} bits at scale {scale:e} with {fraction} fractional bits: double-double arithmetic is right to half a unit up to {max:.2} bits; use a narrower mask, another scale or another fraction"
+        "shares of {bits} bits at scale {scale:e} with {fraction} fractional bits: double-double arithmetic is right up to {max} bits; use a narrower mask, another scale or another fraction"
     )]
     ShareTooLarge {
-        /// Bits of the largest number.
-        bits: f64,
-        /// Bits of the largest that is admitted.
-        max: f64,
+        /// Bits asked for.
+        bits: u32,
+        /// Most bits.
+        max: u32,
         /// Scale given.
         scale: f64,
         /// Fractional bits given.

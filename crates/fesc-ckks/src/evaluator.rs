@@ -10,12 +10,14 @@
 //! |---|---|---|
 //! | sums, plaintexts, constants, levels | `evaluator/sums.rs` | 0 |
 //! | products, relinearisation, rescaling | `evaluator/products.rs` | a key switch; `2 l + 2` to rescale |
+//! | sums of many products | `evaluator/accumulate.rs` | one key switch for all |
 //! | rotations, conjugation | here, `hoist.rs` | a key switch ([`SwitchCost`](crate::server::SwitchCost)) |
 //! | linear maps | `linear.rs` | one key switch per giant step and a sum per baby step |
 //!
 //! What these do to the noise is in [`noise`](crate::noise). A ciphertext never leaves the server as it is
 //! ([`mask`](crate::mask)).
 
+mod accumulate;
 mod products;
 mod sums;
 

@@ -87,5 +87,5 @@ pub use encoder::Encoder;
 pub use error::{CkksError, Result, WireError};
 pub use mask::{FreshZero, Masked, RingMask, Share};
 pub use params::{Params, ParamsLiteral};
-pub use plaintext::Plaintext;
+pub use plaintext::{PeriodicPlaintext, Plaintext};
 pub use upload::Upload;

@@ -11,10 +11,11 @@
 //! check.
 
 mod chain;
+mod subring;
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use fesc_ring::Ring;
 use fesc_ring::fft::Fft;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub use chain::{MAX_BITS, MIN_BITS};
+pub(crate) use subring::Subring;
 
 use crate::{CkksError, Result};
 
@@ -64,6 +66,8 @@ struct Inner {
     digest: [u8; 32],
     /// Buffers of short-lived polynomials, used again.
     pool: Pool,
+    /// By logarithm of the period, made at the first use.
+    subrings: Vec<OnceLock<Result<Subring>>>,
 }
 
 /// A checked set. Immutable; cloning copies a pointer.
@@ -124,8 +128,9 @@ impl Params {
         let literal = literal.clone();
         let primes = ntts.iter().map(|n| Ok(Prime::new(n.modulus())?)).collect::<Result<Vec<Prime>>>()?;
         let fft = Fft::new(degree / 2)?;
-        let inner =
-            Inner { literal, degree, ntts, primes, fft, data: data.len(), log_q, log_p, digest, pool: Pool::new() };
+        let subrings = (0..literal.log_n).map(|_| OnceLock::new()).collect();
+        let (data, pool) = (data.len(), Pool::new());
+        let inner = Inner { literal, degree, ntts, primes, fft, data, log_q, log_p, digest, pool, subrings };
         Ok(Self(Arc::new(inner)))
     }
 
@@ -183,6 +188,13 @@ impl Params {
     /// The transform between slots and coefficients.
     pub(crate) fn fft(&self) -> &Fft {
         &self.0.fft
+    }
+
+    /// The transforms of polynomials whose slots have this period, a power of two below the slots.
+    pub(crate) fn subring(&self, period: usize) -> Result<&Subring> {
+        let wrong = CkksError::Period { period, slots: self.slots() };
+        let place = self.0.subrings.get(period.trailing_zeros() as usize).filter(|_| period.is_power_of_two());
+        place.ok_or(wrong)?.get_or_init(|| Subring::new(self, period)).as_ref().map_err(Clone::clone)
     }
 
     /// Index of the first special prime.
@@ -265,6 +277,27 @@ impl Params {
     /// Frees the buffers that past ciphertexts and plaintexts of this set left behind.
     pub fn release_buffers(&self) {
         self.0.pool.clear();
+    }
+
+    /// Keeps at most so many bytes of such buffers from now on (1 GiB unless told).
+    pub fn set_pool_limit(&self, bytes: usize) {
+        self.0.pool.set_limit(bytes / size_of::<u64>());
+    }
+
+    /// Bytes of the ciphertexts, plaintexts and scratch space of this set that exist now. Keys are not in it
+    /// ([`Params::key_memory`]), nor are buffers that wait to be used again.
+    pub fn bytes_in_use(&self) -> usize {
+        self.0.pool.words_in_use() * size_of::<u64>()
+    }
+
+    /// The largest [`Params::bytes_in_use`] so far, or since [`Params::reset_peak`].
+    pub fn peak_bytes(&self) -> usize {
+        self.0.pool.peak_words() * size_of::<u64>()
+    }
+
+    /// Starts the largest number anew.
+    pub fn reset_peak(&self) {
+        self.0.pool.reset_peak();
     }
 
     /// Refuses a level that does not exist.

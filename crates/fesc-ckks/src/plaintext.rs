@@ -1,5 +1,7 @@
 //! An encoded message: integer coefficients, transformed, with the scale that turns them into numbers.
 
+use zeroize::Zeroizing;
+
 use crate::poly::Poly;
 use crate::residue::Digits;
 use crate::{Params, Result};
@@ -14,7 +16,32 @@ pub struct Plaintext {
     pub(crate) poly: Poly,
 }
 
-metadata!(Plaintext);
+metadata!(Plaintext, PeriodicPlaintext);
+
+/// A plaintext whose slots have a period `p`: its polynomial is one in `X^(N / 2p)`, so that a transformed limb
+/// is `2p` words, each for a run of `N / 2p` neighbours. Only these are kept. Made by
+/// [`Encoder::encode_periodic`](crate::Encoder::encode_periodic).
+#[derive(Clone)]
+pub struct PeriodicPlaintext {
+    pub(crate) params: Params,
+    pub(crate) level: usize,
+    pub(crate) scale: f64,
+    pub(crate) period: usize,
+    /// `2 period` words for each of `level + 1` limbs; wiped, since a message is somebody's secret.
+    pub(crate) words: Zeroizing<Vec<u64>>,
+}
+
+impl PeriodicPlaintext {
+    /// The period of the slots.
+    pub fn period(&self) -> usize {
+        self.period
+    }
+
+    /// The `2p` words of limb `i`.
+    pub(crate) fn limb(&self, i: usize) -> &[u64] {
+        &self.words[2 * self.period * i..2 * self.period * (i + 1)]
+    }
+}
 
 impl Plaintext {
     /// Checks level and scale; the polynomial must have `level + 1` limbs.

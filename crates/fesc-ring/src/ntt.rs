@@ -76,7 +76,20 @@ impl Ntt {
         if degree > MAX_DEGREE {
             return Err(PrimeError::Degree { degree });
         }
-        let root = primitive_root(modulus, degree)?;
+        Self::with_root(modulus, degree, primitive_root(modulus, degree)?)
+    }
+
+    /// [`Ntt::new`] with a given primitive `2 degree`-th root of unity: the transform of a subring takes a
+    /// power of the root of the whole ring.
+    pub fn with_root(modulus: Modulus, degree: usize, root: u64) -> Result<Self, PrimeError> {
+        if degree < 2 || !degree.is_power_of_two() || degree > MAX_DEGREE {
+            return Err(PrimeError::Degree { degree });
+        }
+        // A number whose power is -1 has exactly this order, because the degree is a power of two.
+        if modulus.pow(modulus.reduce(root), degree as u64) != modulus.value() - 1 {
+            return Err(PrimeError::NoRoot { modulus: modulus.value(), order: 2 * degree as u64 });
+        }
+        let root = modulus.reduce(root);
         let plan = Self {
             modulus,
             degree,

@@ -26,6 +26,7 @@ mod base;
 mod dot;
 mod linear;
 mod second;
+mod sum;
 mod tensor;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ mod tests;
 pub use base::{Base, MAX_SOURCES, Target};
 pub use dot::Mode;
 pub use second::Packed;
+pub use sum::Terms;
 
 use crate::cpu::Path;
 use crate::modulus::{Modulus, ModulusError, Shoup};

@@ -47,9 +47,9 @@ impl<'a> Factors<'a> {
         let prime = self.first().params.prime(j);
         match self {
             Factors::Two(a, b) => {
-                prime.tensor([a.c0.limb(j), a.c1.limb(j)], [b.c0.limb(j), b.c1.limb(j)], out);
+                prime.tensor(a.limb(j), b.limb(j), out);
             }
-            Factors::Square(a) => prime.square([a.c0.limb(j), a.c1.limb(j)], out),
+            Factors::Square(a) => prime.square(a.limb(j), out),
         }
     }
 }
@@ -79,8 +79,13 @@ impl Evaluator {
     pub fn add_tensor_assign(&self, a: &mut Tensor, b: &Tensor) -> Result<()> {
         self.check_pair((&a.params, a.owner, a.level), (&b.params, b.owner, b.level))?;
         check_scales(a.scale, b.scale)?;
-        for (x, y) in [(&mut a.c0, &b.c0), (&mut a.c1, &b.c1), (&mut a.c2, &b.c2)] {
-            x.for_each_limb(|i, limb| self.params.prime(i).add_assign(limb, y.limb(i)));
+        let add = |x: &mut Poly, y: &Poly| x.for_each_limb(|i, limb| self.params.prime(i).add_assign(limb, y.limb(i)));
+        add(&mut a.c0, &b.c0);
+        add(&mut a.c1, &b.c1);
+        match (&mut a.c2, &b.c2) {
+            (Some(x), Some(y)) => add(x, y),
+            (none @ None, Some(y)) => *none = Some(y.clone()),
+            (_, None) => {}
         }
         Ok(())
     }
@@ -95,17 +100,17 @@ impl Evaluator {
         Ok(out)
     }
 
-    /// Back to two parts.
+    /// Back to two parts; without a key switch if there is no third.
     ///
     /// # Errors
     /// [`CkksError::MissingKey`] without the relinearisation key, [`CkksError::ParamsMismatch`].
     pub fn relinearise(&self, t: &Tensor) -> Result<Ciphertext> {
         self.check_mine(&t.params, t.owner)?;
         let outs = [t.c0.clone(), t.c1.clone()];
-        self.finish(outs, &t.c2, t.level, t.scale)
+        self.finish(outs, t.c2.as_ref(), t.level, t.scale)
     }
 
-    /// Back to two parts, divided by the last prime: fused.
+    /// Back to two parts, divided by the last prime: fused. Without a third part it is a rescaling.
     ///
     /// # Errors
     /// As [`Evaluator::relinearise`]; [`CkksError::NoLevel`] at level 0; [`CkksError::Scale`] if less than 1
@@ -114,10 +119,11 @@ impl Evaluator {
         self.check_mine(&t.params, t.owner)?;
         let after = self.rescaled("a rescaled product", t.level, t.scale)?;
         let from = [&t.c0, &t.c1];
+        let Some(c2) = &t.c2 else { return self.divide_by_last(from, t.level, after) };
         let own = self.preset(t.level, vec![(); t.level + 1], |j, out, ()| {
             out.into_iter().zip(from).for_each(|(o, c)| o.copy_from_slice(c.limb(j)));
         })?;
-        self.finish_rescale(own, &t.c2, t.level, after)
+        self.finish_rescale(own, c2, t.level, after)
     }
 
     /// The product, relinearised. Its scale is the product of the scales.
@@ -127,7 +133,7 @@ impl Evaluator {
     pub fn multiply(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Ciphertext> {
         self.keys.get(KeyPurpose::Relinearisation)?;
         let t = self.tensor(a, b)?;
-        self.finish([t.c0, t.c1], &t.c2, t.level, t.scale)
+        self.finish([t.c0, t.c1], t.c2.as_ref(), t.level, t.scale)
     }
 
     /// The square, relinearised.
@@ -137,7 +143,7 @@ impl Evaluator {
     pub fn square(&self, a: &Ciphertext) -> Result<Ciphertext> {
         self.keys.get(KeyPurpose::Relinearisation)?;
         let t = self.tensor_square(a)?;
-        self.finish([t.c0, t.c1], &t.c2, t.level, t.scale)
+        self.finish([t.c0, t.c1], t.c2.as_ref(), t.level, t.scale)
     }
 
     /// The product, relinearised and rescaled by one division.
@@ -163,10 +169,15 @@ impl Evaluator {
     /// [`CkksError::ParamsMismatch`].
     pub fn rescale(&self, c: &Ciphertext) -> Result<Ciphertext> {
         self.check_mine(&c.params, c.owner)?;
-        let (level, scale) = self.rescaled("rescaling", c.level, c.scale)?;
-        let division = self.tables.by_last(c.level).ok_or(CkksError::NoLevel { operation: "rescaling" })?;
-        let parts = division.divide_pair(&self.params, [&c.c0, &c.c1]);
-        Ok(self.ciphertext(level, scale, parts))
+        let after = self.rescaled("rescaling", c.level, c.scale)?;
+        self.divide_by_last([&c.c0, &c.c1], c.level, after)
+    }
+
+    /// Both parts at level `from`, divided by its last prime; `after` has level and scale of the result.
+    pub(super) fn divide_by_last(&self, parts: [&Poly; 2], from: usize, after: (usize, f64)) -> Result<Ciphertext> {
+        let division = self.tables.by_last(from).ok_or(CkksError::NoLevel { operation: "rescaling" })?;
+        let parts = division.divide_pair(&self.params, parts);
+        Ok(self.ciphertext(after.0, after.1, parts))
     }
 
     /// Level and scale after a division by the last prime.
@@ -188,7 +199,7 @@ impl Evaluator {
                 factors.limb(j, [x, y, &mut *z]);
             }
         });
-        Ok(Tensor { params: self.params.clone(), owner: self.keys.owner(), level, scale, c0, c1, c2 })
+        Ok(Tensor { params: self.params.clone(), owner: self.keys.owner(), level, scale, c0, c1, c2: Some(c2) })
     }
 
     fn check_factors(&self, factors: Factors<'_>) -> Result<(usize, f64)> {
@@ -214,7 +225,7 @@ impl Evaluator {
     /// The first two parts, made limb by limb by `fill`, as a fused division wants them: divided by `q_level`
     /// modulo the primes below, and times `P` modulo `q_level`. Scaled while they are in the cache. `thirds`
     /// has something for each limb.
-    fn preset<T: Send>(
+    pub(super) fn preset<T: Send>(
         &self,
         level: usize,
         thirds: Vec<T>,
@@ -239,7 +250,7 @@ impl Evaluator {
         Ok((outs, last))
     }
 
-    fn finish_rescale(
+    pub(super) fn finish_rescale(
         &self,
         (outs, last): ([Poly; 2], [Pooled; 2]),
         c2: &Poly,
@@ -257,8 +268,9 @@ impl Evaluator {
         Ok(self.ciphertext(level, scale, parts))
     }
 
-    /// Adds the switched third part to the first two.
-    fn finish(&self, outs: [Poly; 2], c2: &Poly, level: usize, scale: f64) -> Result<Ciphertext> {
+    /// Adds the switched third part, if there is one, to the first two.
+    fn finish(&self, outs: [Poly; 2], c2: Option<&Poly>, level: usize, scale: f64) -> Result<Ciphertext> {
+        let Some(c2) = c2 else { return Ok(self.ciphertext(level, scale, outs)) };
         let key = self.keys.get(KeyPurpose::Relinearisation)?;
         let source = LazyDigits::new(&self.params, &self.tables, c2, level);
         let mut outs = [outs];

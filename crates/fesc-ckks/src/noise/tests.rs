@@ -36,7 +36,7 @@ impl ClientAndServer {
     fn tensor_integers(&self, t: &Tensor) -> Vec<i128> {
         let (s, params) = (&self.secret.poly, &self.params);
         let mut c1 = t.c1.clone();
-        c1.for_each_limb(|i, limb| params.ntt(i).mul_acc(limb, t.c2.limb(i), s.limb(i)));
+        c1.for_each_limb(|i, limb| params.ntt(i).mul_acc(limb, t.c2.as_ref().unwrap().limb(i), s.limb(i)));
         let Tensor { owner, level, scale, c0, .. } = t.clone();
         self.integers(&Ciphertext { params: params.clone(), owner, level, scale, c0, c1 })
     }

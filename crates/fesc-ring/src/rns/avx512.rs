@@ -74,6 +74,13 @@ impl Sum {
         Self { lo, hi }
     }
 
+    /// The two words of `lo + 2^52 hi`.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn parts(self) -> [__m512i; 2] {
+        [self.lo, self.hi]
+    }
+
     /// `self + a b`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod convert;
+mod sum;
 
 use super::*;
 use crate::Prg;

@@ -1,0 +1,269 @@
+//! Sums of products of ciphertexts, and of ciphertexts with plaintexts, with one reduction at the end:
+//!
+//! ```text
+//! (c0, c1, c2) = sum_t (a0 b0, a0 b1 + a1 b0, a1 b1) + sum_s (w_s u0, w_s u1, 0)
+//! ```
+//!
+//! where a plaintext `w_s` of period `p` in its slots is `2p` words, each for a run of neighbours (one word
+//! alone is a constant).
+//!
+//! **Order of work.** Parts of [`PART`] coefficients: their unreduced sums, three pairs of words, stay in the
+//! first-level cache while one group of at most [`GROUP`] terms after the other is read, so that there are few
+//! streams at a time, however many terms there are. A group's sums are in registers. A plaintext is spread
+//! over the part before its group.
+//!
+//! Cost of a term for eight elements: 8 multiply-adds, a quarter of 12 loads and stores of the sums, and 256
+//! bytes that come from memory, which is the limit. The reductions, 36 operations, are once for all terms.
+//!
+//! Bounds: `depth` products fit a sum, and the middle part has two per term; more terms are taken in several
+//! rounds that add to the output.
+
+use super::Prime;
+#[cfg(target_arch = "x86_64")]
+use super::avx512::{Consts, Sum, load, store};
+use crate::cpu::{self, Path};
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+/// Coefficients that are summed at a time.
+const PART: usize = 512;
+/// Terms that are read together.
+#[cfg(target_arch = "x86_64")]
+const GROUP: usize = 4;
+
+/// What is summed. All vectors have one length, and that of each plaintext divides it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Terms<'a> {
+    /// Two ciphertexts each.
+    pub products: &'a [[[&'a [u64]; 2]; 2]],
+    /// A plaintext, each word for a run of neighbours, and a ciphertext.
+    pub plain: &'a [(&'a [u64], [&'a [u64]; 2])],
+}
+
+/// Unreduced sums of a part: low and high words of the three results.
+#[cfg(target_arch = "x86_64")]
+#[repr(align(64))]
+struct Sums([[u64; PART]; 6]);
+
+impl Prime {
+    /// The sum of all terms, in place of what `out` and `square` hold or added to it, on the best path.
+    /// Operands must be reduced. `square` may be empty if there is no product of ciphertexts.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn sum(&self, terms: Terms<'_>, add: bool, out: [&mut [u64]; 2], square: &mut [u64]) {
+        self.sum_with(cpu::path(), terms, add, out, square);
+    }
+
+    /// [`Prime::sum`] on a given path.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn sum_with(&self, path: Path, terms: Terms<'_>, add: bool, out: [&mut [u64]; 2], square: &mut [u64]) {
+        let len = out[0].len();
+        let alike =
+            |x: &[u64]| x.len() == len && x.iter().all(|&x| !cfg!(debug_assertions) || x < self.modulus.value());
+        let products = terms.products.iter().flatten().flatten();
+        assert!(products.chain(terms.plain.iter().flat_map(|(_, c)| c)).all(|x| alike(x)), "terms of equal lengths");
+        let runs = |w: &[u64]| len == 0 || !w.is_empty() && len.is_multiple_of(w.len());
+        assert!(terms.plain.iter().all(|(w, _)| runs(w)), "a plaintext's length divides that of its ciphertext");
+        let third = square.len() == len || square.is_empty() && terms.products.is_empty();
+        assert!(out[1].len() == len && third, "three results of equal lengths");
+        let [x, y] = out;
+        let mut out = [x, y, square];
+        let vectors = self.vector_part(path, len);
+        for start in (0..len).step_by(PART) {
+            let end = len.min(start + PART);
+            let simd = vectors.clamp(start, end);
+            for (k, terms) in self.rounds(terms).enumerate() {
+                #[cfg(target_arch = "x86_64")]
+                if simd > start {
+                    // SAFETY: the processor has the path; all vectors were found to reach `simd`, which is at
+                    // most PART and a multiple of 8 above `start`; a round has at most `depth` products.
+                    unsafe { self.sum_avx512(terms, add || k > 0, &mut out, start, simd) };
+                }
+                self.sum_portable(terms, add || k > 0, &mut out, simd, end);
+            }
+        }
+    }
+
+    /// The terms in rounds of at most `depth` products to a sum; at least one round.
+    fn rounds<'a>(&self, terms: Terms<'a>) -> impl Iterator<Item = Terms<'a>> {
+        let whole = 2 * terms.products.len() + terms.plain.len() <= self.depth;
+        let (products, plain) = if whole {
+            ([].chunks(1), [].chunks(1))
+        } else {
+            (terms.products.chunks(self.depth / 2), terms.plain.chunks(self.depth))
+        };
+        let products = products.map(|products| Terms { products, plain: &[] });
+        let plain = plain.map(|plain| Terms { products: &[], plain });
+        whole.then_some(terms).into_iter().chain(products).chain(plain)
+    }
+
+    /// The elements from `from` to `to`, at most [`PART`], in plain Rust.
+    fn sum_portable(&self, terms: Terms<'_>, add: bool, out: &mut [&mut [u64]; 3], from: usize, to: usize) {
+        if from == to {
+            return;
+        }
+        let wide = |x: u64, y: u64| u128::from(x) * u128::from(y);
+        let mut sums = [[0u128; PART]; 3];
+        for [a, b] in terms.products {
+            for (k, i) in (from..to).enumerate() {
+                let ([a0, a1], [b0, b1]) = (a.map(|x| x[i]), b.map(|x| x[i]));
+                sums[0][k] += wide(a0, b0);
+                sums[1][k] += wide(a0, b1) + wide(a1, b0);
+                sums[2][k] += wide(a1, b1);
+            }
+        }
+        let mut factor = [0; PART];
+        for (w, c) in terms.plain {
+            spread(w, c[0].len(), from, &mut factor[..to - from]);
+            for (k, i) in (from..to).enumerate() {
+                sums[0][k] += wide(factor[k], c[0][i]);
+                sums[1][k] += wide(factor[k], c[1][i]);
+            }
+        }
+        for (sums, out) in sums.iter().zip(out.iter_mut()).filter(|(_, out)| !out.is_empty()) {
+            for (sum, out) in sums.iter().zip(&mut out[from..to]) {
+                *out = self.reduce_wide(sum + if add { u128::from(*out) } else { 0 });
+            }
+        }
+    }
+
+    /// The elements from `from` to `to` with AVX-512 IFMA.
+    ///
+    /// # Safety
+    /// The processor must have AVX-512 F and IFMA; `to` is within all vectors that are not empty, above `from`
+    /// by a multiple of 8 that is at most [`PART`]; at most `depth` products to a sum.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    unsafe fn sum_avx512(&self, terms: Terms<'_>, add: bool, out: &mut [&mut [u64]; 3], from: usize, to: usize) {
+        let len = to - from;
+        let mut sums = Sums([[0; PART]; 6]);
+        // SAFETY: the caller's promise; a chunk has 1 to GROUP terms.
+        unsafe {
+            for group in terms.products.chunks(GROUP) {
+                match group.len() {
+                    1 => add_products::<1>(&mut sums, group, from, len),
+                    2 => add_products::<2>(&mut sums, group, from, len),
+                    3 => add_products::<3>(&mut sums, group, from, len),
+                    _ => add_products::<GROUP>(&mut sums, group, from, len),
+                }
+            }
+            for group in terms.plain.chunks(GROUP) {
+                match group.len() {
+                    1 => add_plain::<1>(&mut sums, group, from, len),
+                    2 => add_plain::<2>(&mut sums, group, from, len),
+                    3 => add_plain::<3>(&mut sums, group, from, len),
+                    _ => add_plain::<GROUP>(&mut sums, group, from, len),
+                }
+            }
+            let c = Consts::new(self);
+            for (k, out) in out.iter_mut().enumerate().filter(|(_, out)| !out.is_empty()) {
+                for i in (0..len).step_by(8) {
+                    let r = c.reduce_lazy(sums.get(k, i));
+                    let r = match add {
+                        true => c.fold_four(_mm512_add_epi64(r, load(out, from + i))),
+                        false => c.fold_two(r),
+                    };
+                    store(out, from + i, r);
+                }
+            }
+        }
+    }
+}
+
+/// The words of a plaintext at `from ..`, when all of its runs have `len` elements together.
+fn spread(words: &[u64], len: usize, from: usize, out: &mut [u64]) {
+    let run = len / words.len();
+    if run == 1 {
+        return out.copy_from_slice(&words[from..from + out.len()]);
+    }
+    let mut done = 0;
+    while done < out.len() {
+        let word = (from + done) / run;
+        let end = ((word + 1) * run - from).min(out.len());
+        out[done..end].fill(words[word]);
+        done = end;
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Sums {
+    /// # Safety
+    /// The processor must have AVX-512 F; `i + 8` is at most [`PART`].
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn get(&self, k: usize, i: usize) -> Sum {
+        // SAFETY: the caller's promise.
+        unsafe { Sum::new(load(&self.0[2 * k], i), load(&self.0[2 * k + 1], i)) }
+    }
+
+    /// # Safety
+    /// As for [`Sums::get`].
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn set(&mut self, k: usize, i: usize, sum: Sum) {
+        let [lo, hi] = sum.parts();
+        // SAFETY: the caller's promise.
+        unsafe {
+            store(&mut self.0[2 * k], i, lo);
+            store(&mut self.0[2 * k + 1], i, hi);
+        }
+    }
+}
+
+/// Adds `G` products of ciphertexts.
+///
+/// # Safety
+/// The processor must have AVX-512 F and IFMA; there are `G` terms; `len` is a multiple of 8 and at most
+/// [`PART`], `from + len` within all vectors.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512ifma")]
+unsafe fn add_products<const G: usize>(sums: &mut Sums, terms: &[[[&[u64]; 2]; 2]], from: usize, len: usize) {
+    debug_assert_eq!(terms.len(), G);
+    for i in (0..len).step_by(8) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (mut s0, mut s1, mut s2) = (sums.get(0, i), sums.get(1, i), sums.get(2, i));
+            for g in 0..G {
+                let [a, b] = *terms.get_unchecked(g);
+                let ([a0, a1], [b0, b1]) = (a.map(|x| load(x, from + i)), b.map(|x| load(x, from + i)));
+                s0 = s0.add_product(a0, b0);
+                s1 = s1.add_product(a0, b1).add_product(a1, b0);
+                s2 = s2.add_product(a1, b1);
+            }
+            sums.set(0, i, s0);
+            sums.set(1, i, s1);
+            sums.set(2, i, s2);
+        }
+    }
+}
+
+/// Adds `G` products of plaintexts with ciphertexts.
+///
+/// # Safety
+/// As for [`add_products`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512ifma")]
+unsafe fn add_plain<const G: usize>(sums: &mut Sums, terms: &[(&[u64], [&[u64]; 2])], from: usize, len: usize) {
+    debug_assert_eq!(terms.len(), G);
+    let mut factors = [[0; PART]; G];
+    for ((w, c), factor) in terms.iter().zip(&mut factors) {
+        spread(w, c[0].len(), from, &mut factor[..len]);
+    }
+    for i in (0..len).step_by(8) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (mut s0, mut s1) = (sums.get(0, i), sums.get(1, i));
+            for (g, factor) in factors.iter().enumerate() {
+                let (_, [c0, c1]) = *terms.get_unchecked(g);
+                let w = load(factor, i);
+                s0 = s0.add_product(w, load(c0, from + i));
+                s1 = s1.add_product(w, load(c1, from + i));
+            }
+            sums.set(0, i, s0);
+            sums.set(1, i, s1);
+        }
+    }
+}
