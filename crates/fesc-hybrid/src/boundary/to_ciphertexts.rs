@@ -212,6 +212,9 @@ impl ToCiphertexts {
 
     fn encode_lanes(&self, lanes: &[[i128; 2]]) -> Result<Plaintext> {
         let (encoder, Encoding { level, scale }) = (Encoder::new(&self.params), self.encoding);
-        codec::encode(&encoder, lanes, self.part_bits(), self.values.fraction, level, scale)
+        // A centred part of k bits is at most 2^(k-1).
+        let bits = self.part_bits() - 1;
+        let coefficients = Zeroizing::new(encoder.encode_share_wide(lanes, bits, self.values.fraction, scale)?);
+        Ok(encoder.encode_coefficients(&coefficients, level, scale)?)
     }
 }

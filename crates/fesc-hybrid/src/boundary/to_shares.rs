@@ -87,7 +87,7 @@ impl ToShares {
             need: width.saturating_add(1),
             log_q: params.log_q(params.levels())?,
         })?;
-        codec::check_width(&Encoder::new(params), width, scale, fixed.fraction)?;
+        codec::decoding_error(&Encoder::new(params), width, scale, fixed.fraction)?;
         Ok(Self { params: params.clone(), ciphertexts, scale, bound, fixed, level, width })
     }
 
@@ -124,9 +124,8 @@ impl ToShares {
         let mut ledger = Ledger::new();
         self.declare(&mut ledger);
         let unit = (-f64::from(self.fixed.fraction)).exp2();
-        // The limit is where arithmetic errs by half a unit.
-        let limit = Encoder::new(&self.params).share_limit(self.scale, self.fixed.fraction)?;
-        let arithmetic = 0.5 * f64::from(self.width).exp2() / limit as f64;
+        let encoder = Encoder::new(&self.params);
+        let arithmetic = codec::decoding_error(&encoder, self.width, self.scale, self.fixed.fraction)?;
         let noise = 6.0 * noise::slot_deviation(&self.params, noise::fresh_public(&self.params), self.scale);
         Ok(BoundaryReport {
             name: "ciphertexts to shares",
@@ -151,9 +150,10 @@ impl ToShares {
     }
 
     /// This party's integers of one ciphertext to its shares.
-    fn decode(&self, coefficients: &mut [i128], scale: f64) -> Result<Zeroizing<Vec<[u64; 2]>>> {
+    fn decode(&self, coefficients: &[i128], scale: f64) -> Result<Zeroizing<Vec<[u64; 2]>>> {
         let Fixed { ring, fraction } = self.fixed;
-        codec::decode(&Encoder::new(&self.params), coefficients, self.width, scale, fraction, ring)
+        let lanes = Encoder::new(&self.params).decode_share(coefficients, self.width, scale, fraction, ring)?;
+        Ok(Zeroizing::new(lanes))
     }
 
     /// The lanes of all ciphertexts, one after the other.

@@ -31,7 +31,7 @@ impl ToShares {
         let masked = Masked::<Ciphertext>::read(&self.params, bytes)?;
         check_len("level of a masked ciphertext", self.level, masked.level())?;
         self.check_scale(masked.scale())?;
-        let mut part = Zeroizing::new(decryptor.decrypt_integers(&masked)?);
-        self.decode(&mut part, masked.scale())
+        let part = Zeroizing::new(decryptor.decrypt_share(&masked)?);
+        self.decode(&part, masked.scale())
     }
 }

@@ -47,10 +47,10 @@ impl ToShares {
         let dropped = evaluator.drop_to_level(c, self.level)?;
         let zero = public.zero(self.level, prg)?;
         let mask = RingMask::bounded(&self.params, self.level, self.bound.phase_bits, self.bound.masked, prg)?;
-        let (masked, mut share) = dropped.mask(zero, mask)?;
+        let (masked, share) = dropped.mask(zero, mask)?;
         let mut bytes = Vec::with_capacity(fesc_ckks::wire::masked_bytes(&self.params, self.level));
         masked.write(&mut bytes).map_err(HybridError::Write)?;
-        let part = match &mut share {
+        let part = match &share {
             Share::Integers { values, scale } => self.decode(values, *scale)?,
             // A bounded mask has integers.
             Share::Residues(_) => Zeroizing::new(Vec::new()),
