@@ -21,7 +21,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fesc-scan", &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx", "fesc-mpc", "fesc-model"]),
     (
         "fesc-infer",
-        &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx", "fesc-mpc", "fesc-rlwe", "fesc-model", "fesc-scan"],
+        &[
+            "fesc-ring",
+            "fesc-net",
+            "fesc-ot",
+            "fesc-approx",
+            "fesc-mpc",
+            "fesc-rlwe",
+            "fesc-ckks",
+            "fesc-hybrid",
+            "fesc-model",
+            "fesc-scan",
+        ],
     ),
     ("fesc-train", &["fesc-ring", "fesc-approx", "fesc-model"]),
     (
@@ -34,6 +45,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "fesc-mpc",
             "fesc-rlwe",
             "fesc-ckks",
+            "fesc-hybrid",
             "fesc-model",
             "fesc-scan",
             "fesc-infer",

@@ -120,7 +120,7 @@ pub(super) fn both<A: Send, B: Send>(
         let peer = scope.spawn(|| server(&mut p1));
         (client(&mut p0), peer.join().unwrap())
     });
-    let (s0, s1) = (p0.channel().stats().total.clone(), p1.channel().stats().total.clone());
+    let (s0, s1) = (p0.channel().stats().total, p1.channel().stats().total);
     assert_eq!((s0.sent_bytes, s0.received_bytes), (s1.received_bytes, s1.sent_bytes));
     let cost = Cost { p0_to_p1_bytes: s0.sent_bytes, p1_to_p0_bytes: s1.sent_bytes, rounds: s0.rounds };
     let sent = sent.lock().unwrap().clone();
