@@ -1,6 +1,10 @@
 //! A packet in the clear, its recurrence, and a kernel held to it.
 #![allow(clippy::unwrap_used)]
 
+mod encrypted;
+
+pub(crate) use encrypted::run_encrypted;
+
 use fesc_hybrid::backend::{Backend, Chain, Count, Operations, Plain};
 use fesc_ring::Prg;
 use num_complex::Complex64;
