@@ -1,11 +1,15 @@
 //! A packet in the clear, its recurrence, and a kernel held to it.
 #![allow(clippy::unwrap_used)]
 
+mod encrypted;
+
+pub(crate) use encrypted::run_encrypted;
+
 use fesc_hybrid::backend::{Backend, Chain, Count, Operations, Plain};
 use fesc_ring::Prg;
 use num_complex::Complex64;
 
-use super::{HeScan, ScanShape, Value};
+use super::{HeScan, ScanShape, Value, decay_product};
 
 /// A packet in the clear.
 pub(crate) struct Clear {
@@ -35,6 +39,9 @@ impl Clear {
             Value::A(i) => self.a[i as usize],
             Value::B(i) => self.b[i as usize],
             Value::C(i) => self.c[i as usize],
+            Value::Decays { head, from, to } => {
+                decay_product(&self.a, self.shape.heads, head as usize, from as usize..to as usize)
+            }
         }
     }
 
