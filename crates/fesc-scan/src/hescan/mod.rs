@@ -18,6 +18,7 @@ pub mod dual;
 pub mod lanes;
 #[cfg(test)]
 mod tests;
+pub mod trial;
 
 use fesc_hybrid::Result;
 use fesc_hybrid::backend::Backend;
