@@ -11,6 +11,8 @@
 //! end, and says which output lies where in its results ([`HeScan::outputs`]). What a slot holds that names no
 //! output is garbage, which whoever converts it must mask like everything else.
 
+pub mod chunks;
+pub mod prefix;
 #[cfg(test)]
 mod tests;
 
