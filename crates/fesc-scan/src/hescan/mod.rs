@@ -12,6 +12,7 @@
 //! output is garbage, which whoever converts it must mask like everything else.
 
 pub mod chunks;
+pub mod paper;
 pub mod prefix;
 #[cfg(test)]
 mod tests;

@@ -30,7 +30,7 @@
 //! leaf, and leaves two chunks in the two parts of a result.
 //!
 //! # Cost
-//! Products `2 K_s C_res + 2 L K_s`, with several blocks `L K_s` more for the updates that
+//! Products `2 K_s C_res + 2 L K_s` ([`paper`](super::paper)), with several blocks `L K_s` more for the updates that
 //! pass one builds and pass two builds again (part `build again`, not counted by the paper). Depth: [`Chunks::depth`].
 //!
 //! # Not guaranteed
