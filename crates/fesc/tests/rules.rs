@@ -33,7 +33,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "fesc-infer",
-        &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx", "fesc-mpc", "fesc-rlwe", "fesc-model", "fesc-scan"],
+        &[
+            "fesc-ring",
+            "fesc-net",
+            "fesc-ot",
+            "fesc-approx",
+            "fesc-mpc",
+            "fesc-rlwe",
+            "fesc-ckks",
+            "fesc-hybrid",
+            "fesc-model",
+            "fesc-scan",
+        ],
     ),
     ("fesc-train", &["fesc-ring", "fesc-approx", "fesc-model"]),
     (

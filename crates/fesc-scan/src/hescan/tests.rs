@@ -1,11 +1,15 @@
 //! A packet in the clear, its recurrence, and a kernel held to it.
 #![allow(clippy::unwrap_used)]
 
+mod encrypted;
+
+pub(crate) use encrypted::run_encrypted;
+
 use fesc_hybrid::backend::{Backend, Chain, Count, Operations, Plain};
 use fesc_ring::Prg;
 use num_complex::Complex64;
 
-use super::{HeScan, ScanShape, Value};
+use super::{HeScan, ScanShape, Value, decay_product};
 
 /// A packet in the clear.
 pub(crate) struct Clear {
@@ -35,6 +39,9 @@ impl Clear {
             Value::A(i) => self.a[i as usize],
             Value::B(i) => self.b[i as usize],
             Value::C(i) => self.c[i as usize],
+            Value::Decays { head, from, to } => {
+                decay_product(&self.a, self.shape.heads, head as usize, from as usize..to as usize)
+            }
         }
     }
 
@@ -104,4 +111,12 @@ pub(crate) fn count(kernel: &impl HeScan, chain: Chain) -> Count {
     let count = Count::new(chain);
     kernel.run(&count, &|i| Ok(count.fresh(kernel.level(i)))).unwrap();
     count
+}
+
+/// Shapes of the tests of every packing: tokens, heads, channels of a head, groups, states.
+pub(crate) const SHAPES: [[usize; 5]; 6] =
+    [[1, 1, 1, 1, 1], [5, 1, 2, 1, 3], [16, 2, 4, 1, 4], [13, 4, 3, 2, 5], [32, 3, 2, 3, 2], [33, 2, 4, 1, 8]];
+
+pub(crate) fn shape([tokens, heads, head_dim, groups, state]: [usize; 5]) -> ScanShape {
+    ScanShape { tokens, heads, head_dim, groups, state }
 }
