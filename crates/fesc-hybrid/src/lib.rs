@@ -3,6 +3,7 @@
 //! # What is in it
 //! - [`backend`]: the operations that a circuit is written in, and three back ends of them: one counts, one
 //!   computes on complex numbers in the clear, one computes on ciphertexts.
+//! - [`project`]: encrypted activations times known weights, and the convolution behind them.
 //!
 //! # Example
 //! A circuit is a function over any back end. Here it is counted, not run:
@@ -27,5 +28,6 @@
 
 pub mod backend;
 mod error;
+pub mod project;
 
 pub use error::{HybridError, Result};
