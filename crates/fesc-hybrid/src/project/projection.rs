@@ -24,7 +24,7 @@ use crate::Result;
 use crate::backend::Backend;
 
 /// Giant steps whose sums are computed together: they read the rotated inputs once.
-const STEPS: usize = 8;
+pub(super) const STEPS: usize = 8;
 /// Part of a rotation that a hoisted one costs.
 const HOISTED: f64 = 0.6;
 
@@ -124,8 +124,11 @@ impl Projection {
         weights: &(impl Fn(usize, usize) -> f64 + Sync),
         input: &(impl Fn(usize) -> Result<B::Ct> + Sync),
     ) -> Result<Vec<B::Ct>> {
-        let groups = (0..self.layout.groups()).map(|g| self.group(backend, self.layout.floor, weights, input, g));
-        Ok(groups.collect::<Result<Vec<_>>>()?.concat())
+        let mut results = Vec::with_capacity(self.results());
+        for g in 0..self.layout.groups() {
+            results.extend(self.group(backend, self.layout.floor, weights, input, g)?);
+        }
+        Ok(results)
     }
 
     /// The results of one group at `floor`.

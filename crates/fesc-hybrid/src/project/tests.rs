@@ -4,3 +4,4 @@
 mod clear;
 mod counted;
 mod encrypted;
+mod weights;

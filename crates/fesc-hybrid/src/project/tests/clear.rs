@@ -87,16 +87,14 @@ fn a_projection_is_the_matrix_product_for_all_shapes() {
 }
 
 #[test]
-fn every_number_of_small_steps_gives_the_matrix_product() {
-    // Shapes choose different ones; here all of them are seen.
-    let mut seen = std::collections::BTreeSet::new();
-    for pairing in PAIRINGS {
-        for (rows, columns) in [(8, 8), (8, 200), (200, 8), (70, 70), (8, 24)] {
-            let layout = Layout { slots: 64, segment: 8, tokens: 9, pairing, floor: 1 };
-            seen.insert(Projection::new(layout, rows, columns).unwrap().steps());
-        }
-    }
-    assert!(seen.len() >= 3, "{seen:?}");
+fn shapes_choose_their_number_of_small_steps() {
+    let steps = |rows, columns| {
+        let layout = Layout { slots: 64, segment: 8, tokens: 9, pairing: Pairing::Tokens, floor: 1 };
+        Projection::new(layout, rows, columns).unwrap().steps()
+    };
+    // Many results make giant steps dear, many inputs make small steps dear.
+    assert_eq!((steps(8, 200), steps(200, 8)), (8, 1));
+    assert!((2..=4).contains(&steps(16, 24)));
 }
 
 #[test]
