@@ -2,7 +2,8 @@
 //!
 //! # What is in it
 //! - [`backend`]: the operations that a circuit is written in, and three back ends of them: one counts, one
-//!   computes on complex numbers in the clear, one computes on ciphertexts.
+//!   computes on complex numbers in the clear, one computes on ciphertexts;
+//! - [`boundary`]: ciphertexts to additive shares and back; [`MESSAGES`];
 //! - [`project`]: encrypted activations times known weights, and the convolution behind them.
 //!
 //! # Example
@@ -27,7 +28,9 @@
 #![forbid(unsafe_code)]
 
 pub mod backend;
+pub mod boundary;
 mod error;
 pub mod project;
 
+pub use boundary::MESSAGES;
 pub use error::{HybridError, Result};

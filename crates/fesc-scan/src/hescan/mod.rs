@@ -10,9 +10,15 @@
 //! where each value of the packet lies in its input ciphertexts ([`HeScan::lanes`]), computes on any back
 //! end, and says which output lies where in its results ([`HeScan::outputs`]). What a slot holds that names no
 //! output is garbage, which whoever converts it must mask like everything else.
+//!
+//! Kernels that take products of decays from shares, not from encrypted decays, name them as
+//! [`Value::Decays`].
 
+pub mod dual;
+pub mod lanes;
 #[cfg(test)]
 mod tests;
+pub mod trial;
 
 use fesc_hybrid::Result;
 use fesc_hybrid::backend::Backend;
@@ -55,6 +61,20 @@ pub enum Value {
     B(u32),
     /// `C_t[g][i]`, as B.
     C(u32),
+    /// The product of `a_t[head]` over `from <= t < to`; 1 if there are none.
+    Decays {
+        /// h.
+        head: u32,
+        /// The first token.
+        from: u32,
+        /// The token after the last.
+        to: u32,
+    },
+}
+
+/// What [`Value::Decays`] names, from `a_t[h]` at `t heads + h`.
+pub fn decay_product(a: &[f64], heads: usize, head: usize, tokens: std::ops::Range<usize>) -> f64 {
+    tokens.map(|t| a[t * heads + head]).product()
 }
 
 /// What the real and the imaginary part of a slot hold; nothing is zero.

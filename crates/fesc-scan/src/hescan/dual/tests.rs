@@ -1,0 +1,86 @@
+#![allow(clippy::unwrap_used)]
+
+use fesc_ckks::sets::OUT_PROJ;
+use fesc_hybrid::backend::Chain;
+
+use super::*;
+use crate::hescan::tests::{count, equals_the_recurrence, run_encrypted};
+
+const BASE: ScanShape = ScanShape { tokens: 128, heads: 24, head_dim: 64, groups: 1, state: 128 };
+
+fn shape(tokens: usize, heads: usize, head_dim: usize, groups: usize, state: usize) -> ScanShape {
+    ScanShape { tokens, heads, head_dim, groups, state }
+}
+
+#[test]
+fn outputs_are_those_of_the_recurrence() {
+    let cases = [
+        (shape(1, 1, 1, 1, 1), 64),
+        (shape(1, 2, 3, 2, 5), 64),
+        (shape(2, 2, 4, 1, 3), 64),
+        (shape(3, 2, 2, 2, 4), 64),
+        (shape(4, 1, 5, 1, 7), 64),
+        (shape(5, 3, 3, 1, 6), 64),
+        (shape(7, 2, 4, 1, 64), 128),
+        (shape(16, 4, 3, 2, 5), 64),
+        (shape(16, 2, 8, 1, 16), 1024),
+        (shape(33, 3, 5, 3, 9), 128),
+        (shape(33, 6, 4, 2, 16), 4096),
+        (shape(64, 1, 2, 1, 3), 64),
+        (shape(100, 2, 6, 1, 8), 512),
+        (shape(128, 4, 4, 1, 16), 2048),
+        (shape(128, 3, 3, 1, 20), 4096),
+    ];
+    for (seed, (shape, slots)) in cases.into_iter().enumerate() {
+        for out in [0, 2] {
+            let kernel = DualScan::new(shape, slots, out).unwrap();
+            equals_the_recurrence(&kernel, slots, out + DEPTH, seed as u8);
+        }
+    }
+}
+
+#[test]
+fn every_number_of_baby_steps_gives_the_same_and_is_counted() {
+    for tokens in [5, 21, 64] {
+        for baby in [4, 8, 16, 32] {
+            let mut kernel = DualScan::new(shape(tokens, 2, 4, 1, 6), 256, 0).unwrap();
+            kernel.baby = baby;
+            equals_the_recurrence(&kernel, 256, DEPTH, baby as u8);
+            let counted = count(&kernel, Chain::ideal(256, 40, DEPTH, 3));
+            let switches = counted.operations().tally().key_switches();
+            assert_eq!(switches, kernel.key_switches(), "{tokens} tokens, {baby} baby steps");
+        }
+    }
+}
+
+#[test]
+fn the_base_shape_takes_1190_key_switches_and_32_keys() {
+    let kernel = DualScan::new(BASE, 1 << 14, 2).unwrap();
+    let counted = count(&kernel, Chain::ideal(1 << 14, 40, 2 + DEPTH, 3));
+    let operations = counted.operations();
+    // Scores: 64 pairs with a relinearisation, 7 rotations, a conjugation; 7 rotations of B, 7 of C. Each of
+    // 6 blocks: 3 near shifts (rotation, relinearisation), 5 levels with r, 4 + 12 + 3 * 15 rotations, 1 + 1 +
+    // 2 + 4 + 8 sums, 11 giant steps, and the last sum.
+    assert_eq!(64 * 9 + 14 + 6 * (6 + 5 + 61 + 16 + 11 + 1), 1190);
+    assert_eq!(operations.tally().key_switches(), 1190);
+    assert_eq!((kernel.key_switches(), kernel.baby), (1190, 16));
+    let plan = operations.key_plan();
+    assert_eq!(plan.rotations.len() + 2, 32);
+    assert_eq!((kernel.inputs(), kernel.results()), (2 + 6 * (1 + 3 + 10), 6));
+}
+
+#[test]
+fn shapes_that_do_not_fit_are_refused() {
+    assert!(DualScan::new(shape(0, 1, 1, 1, 1), 64, 0).is_err());
+    assert!(DualScan::new(shape(65, 1, 1, 1, 1), 64, 0).is_err());
+    assert!(DualScan::new(shape(8, 3, 1, 2, 1), 64, 0).is_err());
+    assert!(DualScan::new(shape(8, 1, 1, 1, 1), 48, 0).is_err());
+}
+
+#[test]
+fn ciphertexts_give_the_recurrence_too() {
+    let kernel = DualScan::new(shape(13, 4, 7, 2, 6), 1 << 14, OUT_PROJ.levels - DEPTH).unwrap();
+    let run = run_encrypted(&kernel, &OUT_PROJ, 2, 5);
+    assert_eq!(run.tally.key_switches(), kernel.key_switches());
+    assert!(run.precision.bits() > 21.0, "{:?}", run.precision);
+}
