@@ -71,7 +71,9 @@ mod tests {
 
     #[test]
     fn ranges_are_cut_at_the_largest_power_of_two() {
-        for (from, to, cut) in [(0, 2, 1), (0, 8, 4), (4, 8, 6), (3, 5, 4), (1, 8, 4), (0, 3, 2), (5, 7, 6), (9, 12, 10)] {
+        for (from, to, cut) in
+            [(0, 2, 1), (0, 8, 4), (4, 8, 6), (3, 5, 4), (1, 8, 4), (0, 3, 2), (5, 7, 6), (9, 12, 10)]
+        {
             let got = split(from, to);
             assert!(got > from && got < to);
             assert_eq!(got, cut, "{from}..{to}");

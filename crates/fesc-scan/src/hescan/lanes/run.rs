@@ -160,15 +160,14 @@ impl<'a, B: Backend> Block<'a, B> {
         let carried = sums(if many { t } else { 0 })?;
         let pairs = w * (w + 1) / 2;
         let scores = sums(if with_scores { self.kernel.leaves() * pairs } else { 0 })?;
-        self.backend.each(self.kernel.layout.chunks, |chunk| {
-            self.column(chunk, load, &prefixed, &carried, &scores)
-        })?;
+        self.backend.each(self.kernel.layout.chunks, |chunk| self.column(chunk, load, &prefixed, &carried, &scores))?;
         let finish = |sums: Sums<B>| -> Result<Vec<B::Ct>> {
             let sums: Vec<Mutex<Option<B::Sum>>> = sums
                 .into_iter()
                 .map(|s| Mutex::new(Some(s.into_inner().unwrap_or_else(PoisonError::into_inner))))
                 .collect();
-            let done = self.backend.each(sums.len(), |i| lock(&sums[i]).take().map(|s| self.backend.finish(s)).transpose())?;
+            let done =
+                self.backend.each(sums.len(), |i| lock(&sums[i]).take().map(|s| self.backend.finish(s)).transpose())?;
             Ok(done.into_iter().flatten().collect())
         };
         let padded = |missing: usize, made: Vec<B::Ct>| {
@@ -221,14 +220,7 @@ impl<'a, B: Backend> Block<'a, B> {
     }
 
     /// `sum C_r B_r'` of one leaf and chunk.
-    fn scores_of(
-        &self,
-        leaf: usize,
-        chunk: usize,
-        own: &[B::Ct],
-        load: &Load<'_, B>,
-        scores: &Sums<B>,
-    ) -> Result<()> {
+    fn scores_of(&self, leaf: usize, chunk: usize, own: &[B::Ct], load: &Load<'_, B>, scores: &Sums<B>) -> Result<()> {
         let (w, low) = (self.kernel.layout.params.leaf, self.kernel.levels.low);
         let pattern = self.kernel.layout.pattern_of[self.block];
         let own: Vec<B::Ct> = own.iter().map(|v| self.backend.lower(v, low)).collect::<Result<_>>()?;
@@ -243,13 +235,7 @@ impl<'a, B: Backend> Block<'a, B> {
     }
 
     /// The summary of leaves `from..to`; left ones are kept for the way down.
-    fn up(
-        &self,
-        left: &mut Kept<B>,
-        from: usize,
-        to: usize,
-        leaf: &dyn Fn(usize) -> Result<B::Ct>,
-    ) -> Result<B::Ct> {
+    fn up(&self, left: &mut Kept<B>, from: usize, to: usize, leaf: &dyn Fn(usize) -> Result<B::Ct>) -> Result<B::Ct> {
         if to - from == 1 {
             return leaf(from);
         }

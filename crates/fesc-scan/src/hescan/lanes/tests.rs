@@ -32,7 +32,8 @@ fn a_long_document_equals_the_recurrence() {
 #[test]
 fn counts_are_those_of_the_formula() {
     let base = shape([128, 24, 64, 1, 128]);
-    for (blocks, coordinates, leaf, fold) in [(16, 8, 1, true), (16, 8, 2, false), (16, 8, 8, false), (8, 16, 4, true)] {
+    for (blocks, coordinates, leaf, fold) in [(16, 8, 1, true), (16, 8, 2, false), (16, 8, 8, false), (8, 16, 4, true)]
+    {
         let kernel = Lanes::new(base, 1 << 14, params(blocks, coordinates, leaf, fold)).unwrap();
         let counted = count(&kernel, Chain::ideal(1 << 14, 40, kernel.top(), 5));
         let tally = counted.operations().tally();
