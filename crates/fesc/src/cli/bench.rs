@@ -110,8 +110,9 @@ pub enum Bench {
     /// layers, key_switches, rotations, products (of ciphertexts), depth, seconds (evaluation alone),
     /// predicted_s (counts times operations that are measured before the run, one by one, at their levels),
     /// peak_bytes (memory of this process), precision_bits (-log2 of the largest error over the largest
-    /// output), paper (its seconds on one A100, for base and Brent-Kung); with --json also shape, set, blocks,
-    /// coordinates, leaf, relinearisations, conjugations, plain_products, key_bytes, key_memory_bytes, inputs
+    /// output), paper (its seconds on one A100, for base and Brent-Kung); with --json also cpu_s (processor time of
+    /// evaluation, all threads, and of inputs that are encrypted meanwhile), shape, set, blocks, coordinates,
+    /// leaf, relinearisations, conjugations, plain_products, key_bytes, key_memory_bytes, inputs
     /// (held or streamed), input_seconds (of all threads together), live_bytes (ciphertexts at once, by the
     /// count), threads.
     ///

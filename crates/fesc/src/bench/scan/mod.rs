@@ -94,7 +94,9 @@ impl Ran {
             let how = if held { "inputs in memory" } else { "inputs encrypted when they are wanted" };
             progress.say(format!("{}: layer {} of {}, {how}", plan.set.name, layer + 1, args.layers));
             let seed = 1 + layer as u8;
-            layers.push(pool.install(|| trial::encrypted(&plan.kernel, &params, threads, inputs, seed))?);
+            let cpu = || usage::cpu_seconds().unwrap_or(f64::NAN);
+            let run = || trial::encrypted_by(&cpu, &plan.kernel, &params, threads, inputs, seed);
+            layers.push(pool.install(run)?);
         }
         Ok(Self { predicted_s: predicted * f64::from(args.layers) / threads as f64, held, layers })
     }
@@ -137,6 +139,7 @@ fn row(args: &ScanArgs, plan: &Plan, tokens: usize, ran: Option<&Ran>) -> Result
         .with("precision_bits", of(&|r| json!(r.layers.iter().map(|m| m.precision.bits()).fold(f64::MAX, f64::min))))
         .with("paper", paper_seconds(&args.shape, tokens).map_or(Value::Null, |s| json!(s * layers as f64)));
     Ok(row
+        .detail("cpu_s", sum(|m| m.clocked))
         .detail("shape", args.shape.as_str())
         .detail("set", plan.set.name)
         .detail("blocks", plan.cut.blocks)
