@@ -24,7 +24,10 @@ fn received(keys: &Keys, shape: &ToShares, result: &Ciphertext, seed: u8) -> Vec
         |ledger| shape.declare(ledger),
         |party| party.channel().recv(tag::MASKED, bytes).unwrap(),
         |party| {
-            shape.run_server(party, &keys.evaluator, &keys.public, std::slice::from_ref(result), &mut prg).map(|_| ()).unwrap()
+            shape
+                .run_server(party, &keys.evaluator, &keys.public, std::slice::from_ref(result), &mut prg)
+                .map(|_| ())
+                .unwrap()
         },
     );
     outcome.client
