@@ -34,6 +34,8 @@ pub struct Convolution {
 
 /// The rotations of each block of the group before.
 pub(super) type Carry<C> = Vec<Vec<C>>;
+/// Results of a group, and its carry for the next.
+type Step<C> = (Vec<C>, Carry<C>);
 
 impl Convolution {
     /// For so many channels and taps (`d_conv`).
@@ -115,7 +117,7 @@ impl Convolution {
         bias: &(impl Fn(usize) -> f64 + Sync),
         blocks: &[B::Ct],
         carry: &Carry<B::Ct>,
-    ) -> Result<(Vec<B::Ct>, Carry<B::Ct>)> {
+    ) -> Result<Step<B::Ct>> {
         let level = self.level();
         let steps: Vec<i64> = (1..self.taps).map(|r| -((r * self.layout.segment) as i64)).collect();
         let done = backend.each(blocks.len(), |b| {
