@@ -1,0 +1,112 @@
+//! `fesc bench scan`, `residency`, `boundary` and `project` from outside, on the smallest shape.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[allow(dead_code)]
+mod support;
+
+use serde_json::Value;
+use support::{fesc, json};
+
+const SCAN_NAMES: &[&str] = &[
+    "kernel",
+    "packing",
+    "topology",
+    "length",
+    "block",
+    "layers",
+    "key_switches",
+    "rotations",
+    "products",
+    "depth",
+    "seconds",
+    "predicted_s",
+    "peak_bytes",
+    "precision_bits",
+    "paper",
+    "cpu_s",
+    "shape",
+    "set",
+    "blocks",
+    "coordinates",
+    "leaf",
+    "relinearisations",
+    "conjugations",
+    "plain_products",
+    "key_bytes",
+    "key_memory_bytes",
+    "inputs",
+    "input_seconds",
+    "live_bytes",
+    "threads",
+];
+
+fn number(row: &Value, name: &str) -> f64 {
+    row[name].as_f64().unwrap_or_else(|| panic!("{name} is no number in {row}"))
+}
+
+/// One row of `fesc bench ... --json`.
+fn scan(args: &[&str]) -> Value {
+    let rows = json(&[&["bench", "scan", "--json"], args].concat(), SCAN_NAMES);
+    assert_eq!(rows.len(), 1);
+    rows.into_iter().next().unwrap()
+}
+
+#[test]
+fn a_scan_runs_under_encryption_and_is_right() {
+    let row = scan(&["--shape", "tiny", "--packing", "dual", "--length", "8", "--threads", "2"]);
+    assert_eq!((&row["packing"], &row["topology"], &row["set"]), (&"dual".into(), &Value::Null, &"project".into()));
+    assert_eq!((&row["depth"], &row["inputs"], &row["threads"]), (&3.into(), &"held".into(), &2.into()));
+    for name in ["seconds", "predicted_s", "peak_bytes", "key_switches", "products", "live_bytes", "key_bytes"] {
+        assert!(number(&row, name) > 0.0, "{name} in {row}");
+    }
+    assert!(number(&row, "precision_bits") > 15.0 && row["paper"].is_null(), "{row}");
+    let parts = ["relinearisations", "rotations", "conjugations"].map(|n| number(&row, n));
+    assert_eq!(parts.iter().sum::<f64>(), number(&row, "key_switches"));
+}
+
+#[test]
+fn inputs_that_do_not_fit_half_of_the_memory_are_streamed() {
+    let asked = ["--shape", "tiny", "--packing", "lanes", "--length", "4", "--memory", "80"];
+    let row = scan(&asked);
+    assert_eq!((&row["inputs"], &row["set"], &row["leaf"]), (&"streamed".into(), &"scan-d10".into(), &2.into()));
+    assert!(number(&row, "precision_bits") > 15.0 && number(&row, "input_seconds") > 0.0, "{row}");
+    assert!(number(&row, "live_bytes") <= 80e6, "{row}");
+}
+
+#[test]
+fn counting_takes_the_cheapest_cut_or_the_one_that_is_told() {
+    let count = |args: &[&str]| scan(&[&["--shape", "base", "--count"], args].concat());
+    let lanes = count(&["--packing", "lanes"]);
+    let hybrid = count(&["--packing", "hybrid"]);
+    assert!(number(&hybrid, "leaf") >= 4.0 && lanes["leaf"] == 2, "{lanes} {hybrid}");
+    assert!(number(&hybrid, "key_switches") < number(&lanes, "key_switches"));
+    assert_eq!((&lanes["depth"], &lanes["paper"], &lanes["seconds"]), (&10.into(), &15.6.into(), &Value::Null));
+    let told = ["--packing", "hybrid", "--blocks", "16", "--coordinates", "8", "--leaf", "8"];
+    let told = count(&told);
+    assert_eq!((&told["blocks"], &told["coordinates"], &told["leaf"]), (&16.into(), &8.into(), &8.into()));
+    assert_eq!(told["block"], 8);
+    let dual = count(&["--packing", "dual", "--layers", "2"]);
+    assert_eq!((number(&dual, "key_switches"), number(&dual, "paper")), (2.0 * 1190.0, 2.0 * 15.6));
+    let chunks = ["--shape", "tiny", "--packing", "chunks", "--topology", "sklansky", "--block", "8", "--count"];
+    let chunks = scan(&[&chunks[..], &["--length", "32", "--work", "counted"]].concat());
+    assert_eq!((&chunks["topology"], &chunks["block"]), (&"sklansky".into(), &8.into()));
+}
+
+#[test]
+fn scans_that_cannot_be_are_refused() {
+    for args in [
+        &["--shape", "huge"][..],
+        &["--length", "0"],
+        &["--blocks", "3"],
+        &["--topology", "ripple"],
+        &["--packing", "dual", "--leaf", "2"],
+        &["--packing", "lanes", "--topology", "sklansky"],
+        &["--packing", "lanes", "--block", "4"],
+        &["--packing", "lanes", "--blocks", "32768", "--coordinates", "16"],
+        &["--packing", "hybrid", "--length", "2"],
+    ] {
+        fesc(&[&["bench", "scan", "--count"], args].concat()).fails(2);
+    }
+    let text = fesc(&["bench", "scan", "--count", "--memory", "1"]).fails(4);
+    assert!(text.contains("bytes of ciphertexts at once") && text.contains("--memory"), "{text}");
+}
