@@ -4,7 +4,7 @@ use fesc_hybrid::Result;
 use fesc_hybrid::backend::{Backend, Term};
 
 use super::layout::Input;
-use super::{DEPTH, DualScan};
+use super::{DualScan, carry};
 
 /// Scores of a group.
 struct Scores<Ct> {
@@ -36,7 +36,7 @@ fn scores<B: Backend>(
     input: &(impl Fn(Input) -> Result<B::Ct> + Sync),
     g: usize,
 ) -> Result<Scores<B::Ct>> {
-    let (tokens, top) = (plan.shape.tokens, plan.out + DEPTH);
+    let (tokens, top) = (plan.span(), plan.out + 3);
     let babies: Vec<i64> = (0..plan.baby.min(tokens)).step_by(2).map(|d| -(d as i64)).collect();
     let giants: Vec<i64> = (0..tokens).step_by(plan.baby).map(|d| d as i64).collect();
     let factors = b.each(2 * plan.chunks(), |i| match i % 2 {
@@ -68,8 +68,11 @@ fn outputs<B: Backend>(
     let mut far = Vec::new();
     for k in plan.levels() {
         let r = input(&|g, block| Input::R(g, block, k))?;
-        let rx = b.combine(plan.out + DEPTH, &[Term::Product(&r, &x)])?;
+        let rx = b.combine(plan.out + 3, &[Term::Product(&r, &b.lower(&x, plan.out + 3)?)])?;
         far.push((input(&|g, block| Input::L(g, block, k))?, shifted_sum(plan, b, k, &rx, &scores.all)?));
+    }
+    if plan.carries() {
+        far.push((input(&Input::Row)?, carry::before_rows(plan, b, input, &x)?));
     }
     let mut terms: Vec<_> = scores.near.iter().zip(&near).map(|(s, x)| Term::Product(s, x)).collect();
     terms.extend(far.iter().map(|(l, sum)| Term::Product(l, sum)));

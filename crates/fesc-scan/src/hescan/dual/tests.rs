@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use fesc_ckks::sets::OUT_PROJ;
+use fesc_ckks::sets::{BOUNDARY, OUT_PROJ};
 use fesc_hybrid::backend::Chain;
 
 use super::*;
@@ -34,8 +34,32 @@ fn outputs_are_those_of_the_recurrence() {
     for (seed, (shape, slots)) in cases.into_iter().enumerate() {
         for out in [0, 2] {
             let kernel = DualScan::new(shape, slots, out).unwrap();
-            equals_the_recurrence(&kernel, slots, out + DEPTH, seed as u8);
+            equals_the_recurrence(&kernel, slots, out + kernel.depth(), seed as u8);
         }
+    }
+}
+
+/// A chunk has as many tokens as there are states, padded, and at least 4.
+#[test]
+fn chunks_with_carries_give_the_recurrence_and_are_counted() {
+    let cases = [
+        (shape(3, 2, 3, 1, 5), 64),
+        (shape(5, 1, 1, 1, 1), 64),
+        (shape(8, 2, 4, 1, 3), 64),
+        (shape(9, 2, 4, 2, 4), 64),
+        (shape(16, 4, 3, 2, 5), 64),
+        (shape(33, 3, 5, 3, 9), 128),
+        (shape(64, 1, 2, 1, 3), 64),
+        (shape(77, 2, 4, 1, 8), 512),
+        (shape(128, 4, 4, 1, 16), 1024),
+        (shape(300, 2, 3, 1, 7), 1024),
+        (shape(2048, 1, 2, 1, 8), 2048),
+    ];
+    for (seed, (shape, slots)) in cases.into_iter().enumerate() {
+        let kernel = DualScan::chunked(shape, slots, 1).unwrap();
+        equals_the_recurrence(&kernel, slots, 1 + kernel.depth(), seed as u8);
+        let counted = count(&kernel, Chain::ideal(slots, 40, 1 + kernel.depth(), 3));
+        assert_eq!(counted.operations().tally().key_switches(), kernel.key_switches(), "{shape:?}");
     }
 }
 
@@ -45,8 +69,8 @@ fn every_number_of_baby_steps_gives_the_same_and_is_counted() {
         for baby in [4, 8, 16, 32] {
             let mut kernel = DualScan::new(shape(tokens, 2, 4, 1, 6), 256, 0).unwrap();
             kernel.baby = baby;
-            equals_the_recurrence(&kernel, 256, DEPTH, baby as u8);
-            let counted = count(&kernel, Chain::ideal(256, 40, DEPTH, 3));
+            equals_the_recurrence(&kernel, 256, kernel.depth(), baby as u8);
+            let counted = count(&kernel, Chain::ideal(256, 40, kernel.depth(), 3));
             let switches = counted.operations().tally().key_switches();
             assert_eq!(switches, kernel.key_switches(), "{tokens} tokens, {baby} baby steps");
         }
@@ -56,7 +80,7 @@ fn every_number_of_baby_steps_gives_the_same_and_is_counted() {
 #[test]
 fn the_base_shape_takes_1190_key_switches_and_32_keys() {
     let kernel = DualScan::new(BASE, 1 << 14, 2).unwrap();
-    let counted = count(&kernel, Chain::ideal(1 << 14, 40, 2 + DEPTH, 3));
+    let counted = count(&kernel, Chain::ideal(1 << 14, 40, 2 + kernel.depth(), 3));
     let operations = counted.operations();
     // Scores: 64 pairs with a relinearisation, 7 rotations, a conjugation; 7 rotations of B, 7 of C. Each of
     // 6 blocks: 3 near shifts (rotation, relinearisation), 5 levels with r, 4 + 12 + 3 * 15 rotations, 1 + 1 +
@@ -79,7 +103,7 @@ fn shapes_that_do_not_fit_are_refused() {
 
 #[test]
 fn ciphertexts_give_the_recurrence_too() {
-    let kernel = DualScan::new(shape(13, 4, 7, 2, 6), 1 << 14, OUT_PROJ.levels - DEPTH).unwrap();
+    let kernel = DualScan::new(shape(13, 4, 7, 2, 6), 1 << 14, BOUNDARY).unwrap();
     let run = run_encrypted(&kernel, &OUT_PROJ, 2, 5);
     assert_eq!(run.key_switches, kernel.key_switches());
     assert!(run.error < 2f64.powi(-21) * run.largest, "2^{} of {}", run.error.log2(), run.largest);
@@ -89,7 +113,7 @@ fn ciphertexts_give_the_recurrence_too() {
 #[test]
 #[ignore = "a measurement of the full size: seconds in release, 1.5 GB"]
 fn the_base_shape_encrypted_is_precise_to_23_bits() {
-    let kernel = DualScan::new(BASE, 1 << 14, OUT_PROJ.levels - DEPTH).unwrap();
+    let kernel = DualScan::new(BASE, 1 << 14, BOUNDARY).unwrap();
     for threads in [2, 1] {
         let run = run_encrypted(&kernel, &OUT_PROJ, threads, 6);
         println!(
