@@ -11,20 +11,21 @@
 //! block of `2^(k+1)` tokens, with `m` the first token of the right half,
 //!
 //! ```text
-//! prod of a over j < t <= i  =  l_k[i] r_k[j],   l_k[i] = prod over m <= t <= i,   r_k[j] = prod over j < t < m,
+//! prod of a over j < t <= i  =  l_k[i] r_k[j],
+//! l_k[i] = prod of a over m <= t <= i,   r_k[j] = prod of a over j < t < m,
 //! ```
 //!
-//! and `l_k` is zero in left halves, `r_k` in right halves. For every shift `d < 2^(k+1)`, cyclic in the slots,
-//! `l_k[i] r_k[i-d]` is then zero unless `i` and `i - d` are in one block: the zeros are every mask. Shifts
-//! below [`NEAR`] take their product of decays directly, for all tokens at once. All products of decays come
-//! from shares, as [`Value::Decays`].
+//! and `l_k` is zero in left halves, `r_k` in right halves. For every shift `d < 2^(k+1)`, cyclic in the
+//! slots, `l_k[i] r_k[i-d]` is then zero unless `i` and `i - d` are in one block: the zeros are every mask.
+//! Shifts below [`NEAR`] take their product of decays directly, for all tokens at once. All products of
+//! decays come from shares, as [`Value::Decays`].
 //!
 //! # Slots
-//! `(high, token)`. For x, l and r the high axis has complex channels: `p` and `p + P/2` of a head share their
-//! decays, B and C. For B and C it has states, cyclic, so that the sum over states is in every place: a score
-//! is replicated over channels by the sum itself. B has shifts 0 and 1 in its real and imaginary part; a
-//! conjugation splits the two scores. A shift is `g + b`, `b` below the number of baby steps: scores stay
-//! moved by `g` (rotated C, rotated B), meet x moved by `b`, and the sum over `b` is moved by `g`.
+//! `(high, token)`. For x, l and r the high axis has complex channels: `p` and `p + P/2` of a head share
+//! their decays, B and C. For B and C it has states, cyclic, so that the sum over states is in every place: a
+//! score is replicated over channels by the sum itself. B has shifts 0 and 1 in its real and imaginary part;
+//! a conjugation splits the two scores. A shift is `g + b`, `b` below the number of baby steps: scores stay
+//! moved to the left by `g`, meet x moved by `b`, and the sum over `b` is moved by `g`.
 //!
 //! # Carries
 //! With chunks of Q tokens the above is done inside of each (all chunks lie on the token axis), and a chunk
@@ -38,11 +39,19 @@
 //! recurrence over chunks takes four chunks a step.
 //!
 //! # Cost
-//! Depth 3 without carries. [`DualScan::key_switches`] has the formula; 24 heads of 64 channels with 128 states and 128 tokens
-//! in 16384 slots take 1190. Scores of all shifts of a group are in memory at once.
+//! [`DualScan::key_switches`] has the formula, [`DualScan::depth`] the levels. 24 heads of 64 channels with
+//! 128 states in 16384 slots:
+//!
+//! | tokens | one chunk | depth | chunks of 128 | depth |
+//! |---|---|---|---|---|
+//! | 128 | 1104 | 3 | | |
+//! | 512 | 7264 | 3 | 5232 | 5 |
+//! | 2048 | 53888 | 3 | 19936 | 6 |
+//!
+//! Scores of all shifts of a group are in memory at once: as many ciphertexts as a chunk has tokens.
 //!
 //! # What is not guaranteed
-//! Results are relative to the largest output, and are twice as large inside of the circuit.
+//! The error is relative to the largest output. Slots that name no output hold nothing but noise.
 
 mod carry;
 mod layout;
@@ -60,6 +69,9 @@ use layout::Input;
 /// together: with 8 there are 2 key switches fewer and 2 inputs more for every block of channels.
 pub const NEAR: usize = 4;
 
+/// Key switches that take as long as one more input takes both parties: about 6 ms.
+const INPUT: usize = 3;
+
 /// The block dual form for one shape and number of slots.
 #[derive(Debug, Clone)]
 pub struct DualScan {
@@ -69,6 +81,8 @@ pub struct DualScan {
     out: usize,
     /// Baby steps, a power of two from [`NEAR`].
     baby: usize,
+    /// States of a ciphertext of B or C, a power of two.
+    states: usize,
     /// Tokens of a chunk, a power of two: all, unless there are carries.
     chunk: usize,
     /// All inputs, sorted.
@@ -77,10 +91,12 @@ pub struct DualScan {
 
 impl DualScan {
     /// One chunk of all tokens: depth 3, work that grows with the square of the tokens. Results are at level
-    /// `out`. The number of baby steps is the one with the fewest key switches.
+    /// `out`. Baby steps and states of a ciphertext are those with the least
+    /// work.
     ///
     /// # Errors
-    /// If the tokens are none or more than the slots, the slots no power of two, or heads no multiple of groups.
+    /// If the tokens are none or more than the slots, the slots no power of two, a size 0, or heads no
+    /// multiple of groups.
     pub fn new(shape: ScanShape, slots: usize, out: usize) -> Result<Self> {
         Self::with_chunk(shape, slots, out, shape.tokens.next_power_of_two())
     }
@@ -107,9 +123,15 @@ impl DualScan {
         if sizes.contains(&0) || !shape.heads.is_multiple_of(shape.groups) {
             return refuse("heads", shape.heads, format!("a multiple of {} groups is needed, no size 0", shape.groups));
         }
-        let mut plan = Self { shape, slots, out, baby: NEAR, chunk, inputs: Vec::new() };
-        let steps = (NEAR.ilog2()..=chunk.ilog2().max(NEAR.ilog2())).map(|k| 1 << k);
-        plan.baby = steps.min_by_key(|&baby| Self { baby, ..plan.clone() }.key_switches()).unwrap_or(NEAR);
+        let all_states = shape.state.next_power_of_two().min(slots / shape.tokens.next_power_of_two());
+        let mut plan = Self { shape, slots, out, baby: NEAR, states: all_states, chunk, inputs: Vec::new() };
+        let babies = (NEAR.ilog2()..=chunk.ilog2().max(NEAR.ilog2())).map(|k| 1 << k);
+        let pairs = babies.flat_map(|baby| (0..=all_states.ilog2()).map(move |k| (baby, 1 << k)));
+        let cost = |&(baby, states): &(usize, usize)| {
+            let plan = Self { baby, states, ..plan.clone() };
+            plan.key_switches() as usize + INPUT * 2 * shape.groups * plan.parts()
+        };
+        (plan.baby, plan.states) = pairs.min_by_key(cost).unwrap_or((NEAR, all_states));
         plan.inputs = plan.all_inputs();
         Ok(plan)
     }
@@ -120,13 +142,13 @@ impl DualScan {
     }
 
     /// Key switches, by formula: for every group
-    /// `pairs (2 + log2 states) + chunks of states (rotations of B and C)`, for every block of channels
+    /// `pairs (2 + log2 states) + parts (rotations of B and C)`, for every block of channels
     /// `2 (near - 1) + 1 + sum over levels (1 + babies + 2 giants - [shifts of giant 0])` and its carries.
     pub fn key_switches(&self) -> u64 {
         let (span, baby) = (self.span(), self.baby);
         let pairs = span.div_ceil(2);
         let rotations = baby.min(span).div_ceil(2) - 1 + span.div_ceil(baby) - 1;
-        let scores = pairs * (2 + self.states().ilog2() as usize) + self.chunks() * rotations;
+        let scores = pairs * (2 + self.states.ilog2() as usize) + self.parts() * rotations;
         let far = |k: u32| {
             let end = self.shifts(k).end;
             let babies = if end - NEAR >= baby { baby - 1 } else { self.short_babies(end) };
@@ -152,14 +174,9 @@ impl DualScan {
         self.slots / self.axis()
     }
 
-    /// States of a ciphertext, padded.
-    fn states(&self) -> usize {
-        self.shape.state.next_power_of_two().min(self.high())
-    }
-
     /// Ciphertexts that the states of a group take.
-    fn chunks(&self) -> usize {
-        self.shape.state.div_ceil(self.states())
+    fn parts(&self) -> usize {
+        self.shape.state.div_ceil(self.states)
     }
 
     /// Complex channels of a head.

@@ -9,6 +9,9 @@ use super::layout::Input;
 /// Chunks that one step of the recurrence over chunks takes together.
 const RADIX: usize = 4;
 
+/// Diagonals in memory at once, for each thread. Products are reduced once for so many.
+const AT_ONCE: usize = 8;
+
 impl DualScan {
     /// Whether there is more than one chunk.
     pub(super) fn carries(&self) -> bool {
@@ -43,7 +46,7 @@ impl DualScan {
 pub(super) fn before_rows<B: Backend>(
     plan: &DualScan,
     b: &B,
-    input: &impl Fn(&dyn Fn(usize, usize) -> Input) -> Result<B::Ct>,
+    input: &(impl Fn(&dyn Fn(usize, usize) -> Input) -> Result<B::Ct> + Sync),
     x: &B::Ct,
 ) -> Result<B::Ct> {
     let column = input(&Input::Column)?;
@@ -64,16 +67,26 @@ pub(super) fn before_rows<B: Backend>(
 
 /// The sum over `0 < d < 2 chunk` of diagonal `d` times `x` moved by `d`. Diagonals are moved to the left by
 /// their giant step.
-fn band<B: Backend>(plan: &DualScan, b: &B, diagonal: &impl Fn(usize) -> Result<B::Ct>, x: &B::Ct) -> Result<B::Ct> {
+fn band<B: Backend>(
+    plan: &DualScan,
+    b: &B,
+    diagonal: &(impl Fn(usize) -> Result<B::Ct> + Sync),
+    x: &B::Ct,
+) -> Result<B::Ct> {
     let (baby, level) = (plan.band(), b.level(x));
     let moved = b.rotate_many(x, &(0..baby as i64).map(|d| -d).collect::<Vec<_>>())?;
-    let part = |giant: usize| {
+    let sums = b.each(2 * plan.chunk / baby, |giant| {
         let mut sum = b.empty_sum(level)?;
-        for d in (giant * baby).max(1)..(giant + 1) * baby {
-            b.extend(&mut sum, &[Term::Product(&diagonal(d)?, &moved[d % baby])])?;
+        let shifts: Vec<usize> = ((giant * baby).max(1)..(giant + 1) * baby).collect();
+        for few in shifts.chunks(AT_ONCE) {
+            let diagonals = few.iter().map(|&d| diagonal(d)).collect::<Result<Vec<_>>>()?;
+            let terms = few.iter().zip(&diagonals).map(|(d, c)| Term::Product(c, &moved[d % baby]));
+            b.extend(&mut sum, &terms.collect::<Vec<_>>())?;
         }
         b.finish(sum)
-    };
-    let last = 2 * plan.chunk / baby - 1;
-    (0..last).rev().try_fold(part(last)?, |sum, giant| b.add(&b.rotate(&sum, -(baby as i64))?, &part(giant)?))
+    })?;
+    let mut sums = sums.into_iter().rev();
+    // A band has at least two giant steps.
+    let last = sums.next().map_or_else(|| b.combine(level, &[]), Ok)?;
+    sums.try_fold(last, |later, sum| b.add(&b.rotate(&later, -(baby as i64))?, &sum))
 }

@@ -6,9 +6,9 @@ use crate::hescan::{Lane, Value};
 /// An input ciphertext.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Input {
-    /// B of a group and a chunk of its states; the token before it in the imaginary part.
+    /// B of a group and a part of its states; the token before it in the imaginary part.
     B(usize, usize),
-    /// C of a group and a chunk of its states.
+    /// C of a group and a part of its states.
     C(usize, usize),
     /// x of a group and a block of its channels.
     X(usize, usize),
@@ -48,7 +48,7 @@ impl DualScan {
     pub(super) fn all_inputs(&self) -> Vec<Input> {
         let mut inputs = Vec::new();
         for g in 0..self.shape.groups {
-            inputs.extend((0..self.chunks()).flat_map(|c| [Input::B(g, c), Input::C(g, c)]));
+            inputs.extend((0..self.parts()).flat_map(|c| [Input::B(g, c), Input::C(g, c)]));
             for block in 0..self.blocks() {
                 inputs.push(Input::X(g, block));
                 inputs.extend((1..self.near()).map(|d| Input::Near(g, block, d)));
@@ -112,20 +112,20 @@ impl DualScan {
     }
 
     /// Where `B_t[g][i]` of a place of the high axis is in the packet.
-    fn state_place(&self, g: usize, chunk: usize, high: usize, t: usize) -> Option<u32> {
-        self.state(g, t, chunk * self.states() + high % self.states())
+    fn state_place(&self, g: usize, part: usize, high: usize, t: usize) -> Option<u32> {
+        self.state(g, t, part * self.states + high % self.states)
     }
 
-    /// State `p` of the chunk before, at place `p` of a chunk, is the sum over `d` of this diagonal times what
-    /// is `d` places before. `at` is moved to the left by the giant step of `d`.
+    /// State `p` of the chunk before, at place `p` of a chunk, is the sum over `d` of this diagonal times
+    /// what is `d` places before. `at` is moved to the left by the giant step of `d`.
     fn band_b(&self, g: usize, d: usize, at: usize) -> Option<u32> {
         let to = (at + d - d % self.band()) % self.axis();
         let from = to.checked_sub(d)?;
         (from / self.chunk + 1 == to / self.chunk).then(|| self.state(g, from, to % self.chunk))?
     }
 
-    /// The output of a token, one chunk late, is the sum over `d` of this diagonal times the state that is `d`
-    /// places before. `at` as above.
+    /// The output of a token, one chunk late, is the sum over `d` of this diagonal times the state that is
+    /// `d` places before. `at` as above.
     fn band_c(&self, g: usize, d: usize, at: usize) -> Option<u32> {
         let (axis, chunk) = (self.axis(), self.chunk);
         let token = (at + d - d % self.band() + axis - chunk) % axis;
