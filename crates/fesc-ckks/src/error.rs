@@ -312,15 +312,15 @@ pub enum CkksError {
         /// Most fractional bits.
         max_fraction: u32,
     },
-    /// A share is too large for double-double arithmetic.
+    /// Shares are too wide for double-double arithmetic.
     #[error(
-        "a share of {bits:.2} bits at scale {scale:e} with {fraction} fractional bits: double-double arithmetic is right to half a unit up to {max:.2} bits; use a narrower mask, another scale or another fraction"
+        "shares of {bits} bits at scale {scale:e} with {fraction} fractional bits: double-double arithmetic is right up to {max} bits; use a narrower mask, another scale or another fraction"
     )]
     ShareTooLarge {
-        /// Bits of the largest number.
-        bits: f64,
-        /// Bits of the largest that is admitted.
-        max: f64,
+        /// Bits asked for.
+        bits: u32,
+        /// Most bits.
+        max: u32,
         /// Scale given.
         scale: f64,
         /// Fractional bits given.

@@ -72,6 +72,12 @@ pub const fn mask_width(phase_bits: u32, count: u64) -> u32 {
     phase_bits.saturating_add(STATISTICAL_BITS).saturating_add(log_count)
 }
 
+/// Whether a modulus of `log_q` bits holds a bounded mask and its phase.
+fn holds(log_q: f64, width: u32) -> bool {
+    // B is at most 2^(width - 40), so 2B adds less than 2^-39 to the logarithm.
+    log_q > f64::from(width) + 1.0 + 2f64.powi(-30)
+}
+
 /// A fresh encryption of zero, for one use. Made by [`PublicKey::zero`](crate::server::PublicKey::zero).
 pub struct FreshZero {
     pub(crate) params: Params,
@@ -137,15 +143,20 @@ impl RingMask {
         if width > MAX_WIDTH {
             return Err(CkksError::MaskWidth { width, max: MAX_WIDTH });
         }
-        // B is at most 2^(width - 40), so 2B adds less than 2^-39 to the logarithm.
         let log_q = params.log_q(level)?;
-        if log_q <= f64::from(width + 1) + 2f64.powi(-30) {
+        if !holds(log_q, width) {
             return Err(CkksError::MaskWraps { width, phase_bits, need: width + 2, level, log_q });
         }
         let mut mask = Self::with_width(params, level, width, prg);
         mask.phase_bits = phase_bits;
         mask.distance = Distance::of_bounded(phase_bits, count);
         Ok(mask)
+    }
+
+    /// The smallest level whose modulus holds a bounded mask; `None` if there is none.
+    pub fn smallest_level(params: &Params, phase_bits: u32, count: u64) -> Option<usize> {
+        let width = mask_width(phase_bits, count);
+        (0..=params.levels()).find(|&level| params.log_q(level).is_ok_and(|log_q| holds(log_q, width)))
     }
 
     /// How far the client's view of one inference, all its `count` masked coefficients together, is from one

@@ -279,6 +279,27 @@ impl Params {
         self.0.pool.clear();
     }
 
+    /// Keeps at most so many bytes of such buffers from now on (1 GiB unless told).
+    pub fn set_pool_limit(&self, bytes: usize) {
+        self.0.pool.set_limit(bytes / size_of::<u64>());
+    }
+
+    /// Bytes of the ciphertexts, plaintexts and scratch space of this set that exist now. Keys are not in it
+    /// ([`Params::key_memory`]), nor are buffers that wait to be used again.
+    pub fn bytes_in_use(&self) -> usize {
+        self.0.pool.words_in_use() * size_of::<u64>()
+    }
+
+    /// The largest [`Params::bytes_in_use`] so far, or since [`Params::reset_peak`].
+    pub fn peak_bytes(&self) -> usize {
+        self.0.pool.peak_words() * size_of::<u64>()
+    }
+
+    /// Starts the largest number anew.
+    pub fn reset_peak(&self) {
+        self.0.pool.reset_peak();
+    }
+
     /// Refuses a level that does not exist.
     pub(crate) fn check_level(&self, level: usize) -> Result<()> {
         self.log_q(level).map(|_| ())

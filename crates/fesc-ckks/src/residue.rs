@@ -10,7 +10,8 @@
 //! which represents each integer of magnitude at most `(Q - 1)/2` once, since all primes are odd: no
 //! comparison with `Q/2`, and a small number has zero digits above. A digit that is zero for all coefficients
 //! costs nothing, so decoding a message of two primes' size at a high level costs two products per limb and
-//! coefficient, not `l^2 / 2`.
+//! coefficient, not `l^2 / 2`. A share must not be told by the time that it takes: [`Digits::of_share`] works
+//! on all digits.
 
 use fesc_ring::modulus::{Modulus, Shoup};
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -91,6 +92,16 @@ pub(crate) struct Digits {
 impl Digits {
     /// Of a transformed polynomial over `q_0 .. q_level`.
     pub(crate) fn of(params: &Params, poly: &Poly) -> Self {
+        Self::without(params, poly, is_zero)
+    }
+
+    /// Of a share: the work does not depend on the numbers.
+    pub(crate) fn of_share(params: &Params, poly: &Poly) -> Self {
+        Self::without(params, poly, |_| false)
+    }
+
+    /// Leaves the rows out that `left_out` says are zero.
+    fn without(params: &Params, poly: &Poly, left_out: impl Fn(&[i64]) -> bool) -> Self {
         let mut coefficients = Poly::scratch(params, poly.len());
         coefficients.for_each_limb(|i, limb| {
             limb.copy_from_slice(poly.limb(i));
@@ -100,7 +111,7 @@ impl Digits {
         for j in 0..poly.len() {
             let row = digit_row(params, &rows, coefficients.limb_mut(j), j);
             // A row of zeros is kept as an empty one.
-            rows.push(if is_zero(&row) { Vec::new() } else { row });
+            rows.push(if left_out(&row) { Vec::new() } else { row });
         }
         coefficients.wipe();
         let used = rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
@@ -121,6 +132,17 @@ impl Digits {
                 out.iter_mut().zip(row).for_each(|(o, &v)| *o = *o * q + v as f64);
             }
         }
+    }
+
+    /// All coefficients modulo `2^128`, as signed integers; of all digits ([`Digits::of_share`]).
+    pub(crate) fn to_wrapped(&self) -> Vec<i128> {
+        let mut out = vec![0i128; self.count];
+        for (row, &q) in self.rows.iter().zip(&self.primes).rev() {
+            for (o, &v) in out.iter_mut().zip(row) {
+                *o = o.wrapping_mul(i128::from(q)).wrapping_add(i128::from(v));
+            }
+        }
+        out
     }
 
     /// All coefficients as integers.

@@ -8,6 +8,9 @@
 //! 859 at `N = 32768` ([`fesc_ring::security`]); with the boundary so has its `L = 128` set.
 //! Both take primes of 36 bits instead of 40, which costs 4 bits of precision.
 //!
+//! The sets by depth (`scan-d10` and on) and `project` are for kernels whose depth does not follow from the
+//! paper's: their special primes are as many as the limit and the time of a key switch want.
+//!
 //! Three sets were changed when the limits became one percent lower (868 to 859, 1747 to 1730); levels,
 //! digits, scales and precision stayed: `chain-3` had a base of 50 bits and special primes of 45 (865 bits in
 //! all), `scan-128` special primes of 45 (865; 17 bits more than a digit needs), `scan-8192-unrefreshed` a
@@ -31,6 +34,11 @@
 //! | scan-4096 | 65536 | 28 | 26 | 1590 | 141 bits | 3 | 23.7 bits | 39.4 MB | 78.8 MB |
 //! | scan-8192 | 65536 | 26 | 24 | 1468 | 153 bits | 3 | 23.8 bits | 36.4 MB | 72.8 MB |
 //! | scan-8192-unrefreshed | 65536 | 36 | 34 | 1727 | 129 bits | 7 | 23.5 bits | 100.1 MB | 200.1 MB |
+//! | scan-d10 | 32768 | 12 | 10 | 745 | 150 bits | 3 | 25.4 bits | 9.2 MB | 18.5 MB |
+//! | scan-d12 | 32768 | 14 | 12 | 825 | 135 bits | 3 | 25.2 bits | 10.2 MB | 20.4 MB |
+//! | scan-d14 | 32768 | 16 | 14 | 854 | 130 bits | 5 | 25.1 bits | 17.7 MB | 35.3 MB |
+//! | scan-d16 | 32768 | 18 | 16 | 854 | 130 bits | 10 | 25.0 bits | 35.3 MB | 70.7 MB |
+//! | project | 32768 | 5 | 3 | 375 | 256 bits | 2 | 26.1 bits | 3.1 MB | 6.2 MB |
 //!
 //! Security is [`Params::security`], rounded down (ternary secret, errors of deviation 3.2; 256 means 256 or
 //! more). Precision is [`Set::precision`].
@@ -231,6 +239,32 @@ pub const SCAN_8192: Set = Set::stage("scan-8192", 16, (50, 40), 24, (42, 9));
 /// 100.1 MB sent.
 pub const SCAN_8192_UNREFRESHED: Set = Set::stage("scan-8192-unrefreshed", 16, (41, 40), 34, (41, 6));
 
+/// A scan of depth 10.
+///
+/// N = 32768, log QP = 745, 150 bits, depth 10 of 12 levels, 3 digits of 5 primes, precision 25.4 bits, key
+/// 9.2 MB sent.
+pub const SCAN_D10: Set = Set::stage("scan-d10", 15, (50, 40), 10, (43, 5));
+/// A scan of depth 12.
+///
+/// N = 32768, log QP = 825, 135 bits, depth 12 of 14 levels, 3 digits of 5 primes, precision 25.2 bits, key
+/// 10.2 MB sent.
+pub const SCAN_D12: Set = Set::stage("scan-d12", 15, (50, 40), 12, (43, 5));
+/// A scan of depth 14; the limit leaves four special primes and a smaller base.
+///
+/// N = 32768, log QP = 854, 130 bits, depth 14 of 16 levels, 5 digits of 4 primes, precision 25.1 bits, key
+/// 17.7 MB sent.
+pub const SCAN_D14: Set = Set::stage("scan-d14", 15, (46, 40), 14, (42, 4));
+/// A scan of depth 16; with primes of 40 bits the limit leaves two special primes.
+///
+/// N = 32768, log QP = 854, 130 bits, depth 16 of 18 levels, 10 digits of 2 primes, precision 25.0 bits, key
+/// 35.3 MB sent.
+pub const SCAN_D16: Set = Set::stage("scan-d16", 15, (46, 40), 16, (44, 2));
+/// Both projections, and products of two ciphertexts between them (the dual form).
+///
+/// N = 32768, log QP = 375, 256 bits, depth 3 of 5 levels, 2 digits of 3 primes, precision 26.1 bits, key 3.1
+/// MB sent.
+pub const PROJECT: Set = Set::stage("project", 15, (46, 40), 3, (43, 3));
+
 /// All sets.
 pub const ALL: &[Set] = &[
     CHAIN_1,
@@ -247,6 +281,11 @@ pub const ALL: &[Set] = &[
     SCAN_4096,
     SCAN_8192,
     SCAN_8192_UNREFRESHED,
+    SCAN_D10,
+    SCAN_D12,
+    SCAN_D14,
+    SCAN_D16,
+    PROJECT,
 ];
 
 #[cfg(test)]
@@ -279,6 +318,7 @@ mod tests {
         let mut literals: Vec<ParamsLiteral> = ALL.iter().map(Set::literal).collect();
         names.sort_unstable();
         names.dedup();
+        literals.sort_by_key(|l| format!("{l:?}"));
         literals.dedup();
         assert_eq!((names.len(), literals.len()), (ALL.len(), ALL.len()));
     }

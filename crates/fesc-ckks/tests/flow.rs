@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fesc_ckks::client::{Decryptor, KeyGenerator, SecretEncryptor, SecretKey};
+use fesc_ckks::mask::mask_width;
 use fesc_ckks::server::{EvaluationKeyPlan, EvaluationKeys, KeyPurpose, PublicKey, SeededKey};
 use fesc_ckks::{Ciphertext, CkksError, Encoder, Masked, Params, ParamsLiteral, RingMask, Share, Upload, wire};
 use fesc_ring::{Prg, Ring};
@@ -49,10 +50,11 @@ fn up_masked_and_back() {
     // The client decrypts its share. Each decodes its own alone, to fixed point modulo 2^48; the two add up
     // in that ring.
     let masked = Masked::read(&params, &masked).unwrap();
-    let mine = Decryptor::new(&secret).decrypt_integers(&masked).unwrap();
+    let mine = Decryptor::new(&secret).decrypt_share(&masked).unwrap();
     let Share::Integers { values: theirs, scale } = &share else { panic!("a bounded mask gives integers") };
     let (ring, fraction) = (Ring::new(48).unwrap(), 30);
-    let [a, b] = [&mine, theirs].map(|x| encoder.decode_share(x, *scale, fraction, ring).unwrap());
+    let [a, b] =
+        [&mine, theirs].map(|x| encoder.decode_share(x, mask_width(42, 1 << 13), *scale, fraction, ring).unwrap());
     let part = |a: u64, b: u64| ring.to_signed(ring.add(a, b)) as f64 / 2f64.powi(fraction as i32);
     let got = a.iter().zip(&b).map(|(a, b)| Complex64::new(part(a[0], b[0]), part(a[1], b[1])));
     let error = got.zip(&values).map(|(g, v)| (g - v).norm()).fold(0.0, f64::max);

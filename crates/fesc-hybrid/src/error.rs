@@ -1,17 +1,30 @@
-//! What can go wrong at the boundary and in a circuit.
+//! What can go wrong: each variant with the numbers, the cause and the remedy.
 
 use fesc_ckks::CkksError;
+use fesc_mpc::MpcError;
+use fesc_net::NetError;
+use fesc_ring::RingError;
 
-/// The result of this crate.
+/// A result of this crate.
 pub type Result<T, E = HybridError> = std::result::Result<T, E>;
 
-/// An error of a circuit or a conversion.
+/// An error of this crate. None depends on a decrypted value: that would tell the server about the client's
+/// key.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HybridError {
-    /// The scheme refused an operation.
+    /// CKKS refused.
     #[error(transparent)]
     Ckks(#[from] CkksError),
+    /// A protocol on shares failed.
+    #[error(transparent)]
+    Mpc(#[from] MpcError),
+    /// The channel failed.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// A ring or a packed vector is wrong.
+    #[error(transparent)]
+    Ring(#[from] RingError),
     /// A circuit needs a level that its operands do not have.
     #[error("{operation} at level {level} with an operand at level {got}: the set has too few levels for this circuit")]
     Level {
@@ -45,4 +58,99 @@ pub enum HybridError {
     /// Threads could not be started.
     #[error("threads of the evaluator: {0}")]
     Threads(String),
+    /// The number of something differs from the public shape.
+    #[error("{what}: expected {expected}, got {got}; both parties must run the same plan")]
+    Length {
+        /// What is counted.
+        what: &'static str,
+        /// By the shape.
+        expected: usize,
+        /// Given or received.
+        got: usize,
+    },
+    /// A ciphertext has another scale than the plan says.
+    #[error("a ciphertext of scale 2^{:.6} where the plan has 2^{:.6}; both parties must run the same plan", .got.log2(), .expected.log2())]
+    OtherScale {
+        /// By the shape.
+        expected: f64,
+        /// Of the ciphertext.
+        got: f64,
+    },
+    /// No level of the set holds the mask.
+    #[error(
+        "a mask of {width} bits (phase {phase_bits}, 40, and the coefficients of an inference) needs a modulus of more than {need} bits, and the set has {log_q:.1}; take a larger set, a smaller scale or a tighter bound"
+    )]
+    NoLevel {
+        /// Bits of the mask.
+        width: u32,
+        /// Bits of the phase.
+        phase_bits: u32,
+        /// Bits that the modulus must exceed.
+        need: u32,
+        /// Bits that it has at the highest level.
+        log_q: f64,
+    },
+    /// Integer parts are not wide enough, or too wide.
+    #[error(
+        "parts of {got} bits for values of {bits} bits, {values} of them in an inference: they need {need} bits and have at most {max}; take narrower values"
+    )]
+    Width {
+        /// Bits of a value.
+        bits: u32,
+        /// Values of an inference.
+        values: u64,
+        /// Bits asked for.
+        got: u32,
+        /// Bits needed.
+        need: u32,
+        /// Widest.
+        max: u32,
+    },
+    /// Encoded parts do not fit the modulus.
+    #[error(
+        "parts of {bits} bits with {fraction} fractional ones are coefficients of {need:.1} bits at this scale, and level {level} holds {max:.1}; encode at a higher level or a smaller scale"
+    )]
+    Room {
+        /// Bits of a part.
+        bits: u32,
+        /// Fractional bits.
+        fraction: u32,
+        /// Bits of a coefficient.
+        need: f64,
+        /// The level.
+        level: usize,
+        /// Bits that it holds.
+        max: f64,
+    },
+    /// A value of a layout does not exist.
+    #[error("lane {lane} of slot {slot} of ciphertext {ciphertext} takes value {value}, and there are {values}")]
+    Layout {
+        /// 0 is real, 1 imaginary.
+        lane: usize,
+        /// The slot.
+        slot: usize,
+        /// The ciphertext.
+        ciphertext: usize,
+        /// Its value's number.
+        value: usize,
+        /// Number of values.
+        values: usize,
+    },
+    /// A ciphertext could not be written.
+    #[error("a ciphertext could not be written: {0}")]
+    Write(std::io::Error),
+    /// A party runs the other party's half.
+    #[error("the {0} runs this half of the share boundary")]
+    Role(&'static str),
+    /// Uploads made ahead belong to another shape.
+    #[error("these uploads were made for another shape, scale or level; use them in the order of the plan")]
+    OtherUploads,
+    /// Uploads made ahead could not be marked as used.
+    #[error("uploads made ahead could not be marked as used ({0}); nothing was sent, and they are lost")]
+    Mark(std::io::Error),
+}
+
+/// Refuses numbers that differ.
+pub(crate) fn check_len(what: &'static str, expected: usize, got: usize) -> Result<()> {
+    if expected == got { Ok(()) } else { Err(HybridError::Length { what, expected, got }) }
 }

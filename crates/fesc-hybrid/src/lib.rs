@@ -2,7 +2,8 @@
 //!
 //! # What is in it
 //! - [`backend`]: the operations that a circuit is written in, and three back ends of them: one counts, one
-//!   computes on complex numbers in the clear, one computes on ciphertexts.
+//!   computes on complex numbers in the clear, one computes on ciphertexts;
+//! - [`boundary`]: ciphertexts to additive shares and back; [`MESSAGES`].
 //!
 //! # Example
 //! A circuit is a function over any back end. Here it is counted, not run:
@@ -26,6 +27,8 @@
 #![forbid(unsafe_code)]
 
 pub mod backend;
+pub mod boundary;
 mod error;
 
+pub use boundary::MESSAGES;
 pub use error::{HybridError, Result};

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     Request::Bundle(_) => "bundles",
                     Request::Select(_) => "selections",
                     Request::BitTriples(_) => "ANDs",
-                    Request::BitProducts(_) => "wraps",
+                    Request::BitProducts(_) | Request::LongBitProducts(_) => "wraps",
                     Request::DaBits(_) => "daBits",
                     Request::Leaves(_) => "leaves",
                 };

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use fesc_net::Channel;
-use fesc_ring::{Prg, Ring};
+use fesc_ring::{LongRing, Prg, Ring};
 
-use crate::correlation::{BitProducts, BitTriples, Bundle, DaBits, Leaves, Product, Select, Tensor};
+use crate::correlation::{BitProducts, BitTriples, Bundle, DaBits, Leaves, LongBitProducts, Product, Select, Tensor};
 use crate::provider::{Correlations, Seeded};
 use crate::{Cost, Ledger, MpcError, Party, Request, Role, Shared};
 
@@ -31,6 +31,7 @@ pub(crate) fn sample_requests() -> Vec<Request> {
         Request::DaBits(DaBits { ring: r, words: 1 }),
         Request::Leaves(Leaves { sender: Role::P0, count: 70, planes: 10 }),
         Request::Leaves(Leaves { sender: Role::P1, count: 64, planes: 5 }),
+        Request::LongBitProducts(LongBitProducts { ring: LongRing::new(75).unwrap(), words: 3 }),
     ]
 }
 

@@ -12,11 +12,11 @@
 use std::sync::{Arc, Mutex};
 
 use fesc_net::Channel;
-use fesc_ring::Ring;
+use fesc_ring::{LongRing, Ring};
 
 use crate::activation::{Activation, Piecewise};
-use crate::correlation::{BitProducts, BitTriples, Bundle, DaBits, Leaves, select};
-use crate::protocol::{ArgMax, Bilinear, BitToArithmetic, Compare, Convert, Mux, Sender, Thresholds};
+use crate::correlation::{BitProducts, BitTriples, Bundle, DaBits, Leaves, LongBitProducts, select};
+use crate::protocol::{ArgMax, Bilinear, BitToArithmetic, Compare, Convert, Extend, Mux, Sender, Thresholds};
 use crate::provider::Seeded;
 use crate::testing::ring;
 use crate::{MpcError, Party, Request, Role, Shared, SharedBits};
@@ -32,6 +32,7 @@ fn masks(request: &Request, role: Role) -> Vec<usize> {
             std::iter::once(BitTriples::COMMON).chain((0..t.width).map(BitTriples::operand)).collect()
         }
         Request::BitProducts(_) => vec![BitProducts::BITS],
+        Request::LongBitProducts(_) => vec![LongBitProducts::BITS],
         Request::DaBits(_) => vec![DaBits::BITS],
         Request::Leaves(l) if l.sender == role => vec![Leaves::PLANES],
         Request::Leaves(_) => vec![Leaves::DIGITS],
@@ -200,6 +201,8 @@ fn truncate_and_extend() {
     check("truncate", &|p, s| step.run(p, &constant(r, s)).map(drop), [0x1234_5678_9abc, 1 << 47]);
     let step = Convert::new(ring(20), r, 0, N).unwrap();
     check("extend", &|p, s| step.run(p, &constant(ring(20), s)).map(drop), [0x2_5678, 0]);
+    let step = Extend::new(r, 24, LongRing::new(92).unwrap(), N).unwrap();
+    check("extend to integers", &|p, s| step.run(p, &constant(r, s)).map(drop), [0x123_4567, 1 << 24]);
 }
 
 #[test]

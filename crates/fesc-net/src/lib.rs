@@ -50,6 +50,7 @@
 //! | 0x0500..=0x05ff | the program's measurements |
 //! | 0x0600..=0x067f | private inference, stages |
 //! | 0x0680..=0x06ff | private inference, sessions |
+//! | 0x0700..=0x07ff | shares and ciphertexts |
 //!
 //! # What is not promised
 //! The channel hides neither the sizes nor the times of messages. A peer that sends one byte now and then

@@ -6,8 +6,10 @@
 //! rounded to `2^-107` of their magnitude. No operation is fused and no `libm` is needed for the arithmetic,
 //! so results are the same bits on every machine.
 //!
+//! Conversions from and to integers have no branch that depends on the number.
+//!
 //! # What is not guaranteed
-//! Time: conversions from and to integers depend on the number of leading zeros.
+//! Time, beyond that: a processor may divide some numbers faster than others.
 
 /// A number as the unevaluated sum of two doubles.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -16,6 +18,24 @@ pub struct Double {
     pub hi: f64,
     /// What is missing.
     pub lo: f64,
+}
+
+const TWO_43: f64 = (1u64 << 43) as f64;
+const TWO_86: f64 = TWO_43 * TWO_43;
+
+/// `x as i128` for an `x` without fraction, by shifts of its bits; saturated.
+#[inline(always)]
+fn integer(x: f64) -> i128 {
+    let bits = x.to_bits();
+    let sign = -i128::from(bits >> 63);
+    // The number is `mantissa 2^(exponent - 1075)`; zero has no exponent, and its shift leaves nothing.
+    let (exponent, mantissa) = (((bits >> 52) & 0x7ff) as i32, (bits & ((1 << 52) - 1)) | 1 << 52);
+    let (left, right) = ((exponent - 1075).clamp(0, 74) as u32, (1075 - exponent).clamp(0, 63) as u32);
+    let magnitude = i128::from(mantissa >> right) << left;
+    // All ones from 2^127 on.
+    let above = i128::from((1149 - exponent) >> 31);
+    let (value, most) = ((magnitude ^ sign) - sign, i128::MAX ^ sign);
+    (value & !above) | (most & above)
 }
 
 /// `a + b` exactly.
@@ -44,8 +64,13 @@ impl Double {
     #[inline]
     pub fn from_integer(x: i128) -> Self {
         debug_assert!(x.unsigned_abs() <= 1 << 126, "wider than a double-double of this crate");
-        let hi = x as f64;
-        Self { hi, lo: (x - hi as i128) as f64 }
+        // Three parts of at most 43 bits are exact. What the two sums leave has at most 53 bits for |x| <=
+        // 2^106, and is rounded once above.
+        let part = |shift: u32| (((x >> shift) & ((1 << 43) - 1)) as i64) as f64;
+        let (top, middle) = (((x >> 86) as i64) as f64 * TWO_86, part(43) * TWO_43);
+        let upper = two_sum(top, middle);
+        let all = two_sum(upper.hi, part(0));
+        two_sum(all.hi, upper.lo + all.lo)
     }
 
     /// `self + o`.
@@ -83,7 +108,7 @@ impl Double {
         let whole = self.hi.round_ties_even();
         // The difference is exact, and zero as soon as `lo` may be above a half.
         let rest = (self.hi - whole) + self.lo;
-        (whole as i128).saturating_add(rest.round_ties_even() as i128)
+        integer(whole).saturating_add(integer(rest.round_ties_even()))
     }
 }
 
@@ -104,6 +129,17 @@ mod tests {
                     assert!(if bits <= 106 { error == 0 } else { error <= 1 << (bits - 107) }, "{x}: {error}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn shifts_give_the_integers_that_a_cast_gives() {
+        let mut prg = Prg::from_seed([33; 16]);
+        let corners = [0.0, -0.0, 1.0, -1.0, 3.0, 2f64.powi(52) + 1.0, 2f64.powi(53), -2f64.powi(126), 1e300, -1e300];
+        let edges = [2f64.powi(127), -2f64.powi(127), 2f64.powi(127) - 2f64.powi(74), f64::MAX, f64::NEG_INFINITY];
+        let random = (0..130).map(|e| (prg.next_u64() as i64 as f64 * 2f64.powi(e - 63)).round_ties_even());
+        for x in corners.into_iter().chain(edges).chain(random.collect::<Vec<f64>>()) {
+            assert_eq!(integer(x), x as i128, "{x:e}");
         }
     }
 

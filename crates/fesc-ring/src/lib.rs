@@ -46,6 +46,7 @@ pub mod double;
 pub mod fft;
 pub mod gemm;
 pub mod lazy;
+pub mod long;
 pub mod matrix;
 pub mod memory;
 pub mod modulus;
@@ -64,6 +65,7 @@ pub mod security;
 pub mod watch;
 pub mod wide;
 
+pub use long::LongRing;
 pub use matrix::{Matrix, MatrixError, View};
 pub use prg::Prg;
 pub use ring::{Ring, RingError};

@@ -21,7 +21,11 @@ pub const MOST_IDLE: usize = 1 << 27;
 
 struct FreeLists {
     /// Words that may wait.
-    most_idle: usize,
+    most_idle: AtomicUsize,
+    /// Words in buffers that are out.
+    taken: AtomicUsize,
+    /// The largest number of them so far.
+    peak: AtomicUsize,
     free: Mutex<HashMap<usize, Vec<Aligned<u64>>>>,
     /// Buffers ever allocated.
     made: AtomicUsize,
@@ -54,7 +58,32 @@ impl Pool {
 
     /// An empty pool that keeps at most `most_idle` words.
     pub fn with_limit(most_idle: usize) -> Self {
-        Self { lists: Arc::new(FreeLists { most_idle, free: Mutex::default(), made: AtomicUsize::new(0) }) }
+        let (most_idle, zero) = (AtomicUsize::new(most_idle), || AtomicUsize::new(0));
+        let lists = FreeLists { most_idle, taken: zero(), peak: zero(), free: Mutex::default(), made: zero() };
+        Self { lists: Arc::new(lists) }
+    }
+
+    /// Keeps at most `most_idle` words from now on; if more wait already, all are freed.
+    pub fn set_limit(&self, most_idle: usize) {
+        self.lists.most_idle.store(most_idle, Ordering::Relaxed);
+        if self.idle_words() > most_idle {
+            self.clear();
+        }
+    }
+
+    /// Words in buffers that were taken and have not come back.
+    pub fn words_in_use(&self) -> usize {
+        self.lists.taken.load(Ordering::Relaxed)
+    }
+
+    /// The largest [`Pool::words_in_use`] since the pool was made or [`Pool::reset_peak`].
+    pub fn peak_words(&self) -> usize {
+        self.lists.peak.load(Ordering::Relaxed)
+    }
+
+    /// Starts the largest number anew, from what is in use.
+    pub fn reset_peak(&self) {
+        self.lists.peak.store(self.words_in_use(), Ordering::Relaxed);
     }
 
     /// A buffer of `words` words with arbitrary contents (zeros when it is new).
@@ -64,6 +93,8 @@ impl Pool {
             self.lists.made.fetch_add(1, Ordering::Relaxed);
             Aligned::zeroed(words)
         });
+        let taken = self.lists.taken.fetch_add(words, Ordering::Relaxed) + words;
+        self.lists.peak.fetch_max(taken, Ordering::Relaxed);
         Pooled { buffer, home: self.clone(), wipe: false }
     }
 
@@ -116,6 +147,7 @@ pub struct Pooled {
 impl Pooled {
     /// Takes the buffer out of the pool for good. Whoever has it wipes it, if it holds a secret.
     pub fn detach(mut self) -> Aligned<u64> {
+        self.home.lists.taken.fetch_sub(self.buffer.len(), Ordering::Relaxed);
         std::mem::take(&mut self.buffer)
     }
 }
@@ -131,8 +163,9 @@ impl Drop for Pooled {
             buffer.fill(0);
             std::hint::black_box(&buffer[..]);
         }
-        let words = buffer.len();
-        let (mut free, most) = (self.home.lists.free(), self.home.lists.most_idle);
+        let (words, lists) = (buffer.len(), &self.home.lists);
+        lists.taken.fetch_sub(words, Ordering::Relaxed);
+        let (mut free, most) = (lists.free(), lists.most_idle.load(Ordering::Relaxed));
         let idle: usize = free.iter().map(|(words, list)| words * list.len()).sum();
         let mut gone = HashMap::new();
         if idle + words > most {
@@ -234,6 +267,25 @@ mod tests {
         let many: Vec<Pooled> = (0..20).map(|_| pool.take(110)).collect();
         drop(many);
         assert_eq!((pool.idle_words(), pool.made()), (990, 5 + 6 + 14));
+    }
+
+    #[test]
+    fn what_is_out_is_counted_and_its_largest_number_kept() {
+        let pool = Pool::new();
+        let (a, b) = (pool.take(100), pool.take_zeroed(10));
+        assert_eq!((pool.words_in_use(), pool.peak_words()), (110, 110));
+        drop(a);
+        let copy = b.clone();
+        assert_eq!((pool.words_in_use(), pool.peak_words()), (20, 110));
+        pool.reset_peak();
+        assert_eq!(pool.peak_words(), 20);
+        drop((b.detach(), copy));
+        assert_eq!((pool.words_in_use(), pool.peak_words(), pool.idle_words()), (0, 20, 110));
+        pool.set_limit(50);
+        drop((pool.take(20), pool.take(30)));
+        assert_eq!(pool.idle_words(), 50);
+        pool.set_limit(40);
+        assert_eq!(pool.idle_words(), 0);
     }
 
     #[test]

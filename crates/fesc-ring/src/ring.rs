@@ -15,6 +15,12 @@ pub enum RingError {
         /// The width asked for.
         bits: u32,
     },
+    /// The width of a long ring is outside 1..=127.
+    #[error("long ring of {bits} bits: the width must be between 1 and 127")]
+    LongWidth {
+        /// The width asked for.
+        bits: u32,
+    },
     /// A packed vector has the wrong number of bytes.
     #[error("packed vector of {count} elements of {bits} bits must have {expected} bytes, got {got}")]
     PackedLength {

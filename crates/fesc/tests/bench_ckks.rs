@@ -104,6 +104,21 @@ fn ckks_measures_what_is_asked_for() {
 }
 
 #[test]
+fn key_switches_are_measured_at_every_level_of_a_named_set() {
+    let names = ["n", "levels", "level", "digits", "log_qp", "op", "threads", "min_ms", "median_ms", "precision_bits"];
+    let names = [&names[..], &["set", "chain", "cpu_ms", "transforms"]].concat();
+    let rows = json(&["bench", "ckks", "--set", "project", "--level", "--seconds", "0", "--json"], &names);
+    assert_eq!(rows.len(), 3 * 5);
+    for (k, row) in rows.iter().enumerate() {
+        let op = ["relinearise_rescale", "rotate", "hoisted_rotate"][k % 3];
+        assert_eq!((&row["op"], &row["set"], &row["level"]), (&op.into(), &"project".into(), &(5 - k / 3).into()));
+        assert!(number(row, "min_ms") > 0.0 && number(row, "precision_bits") > 21.0, "{row}");
+    }
+    let rows = json(&["bench", "ckks", "--set", "project", "--op", "add", "--seconds", "0", "--json"], CKKS_NAMES);
+    assert_eq!((rows.len(), &rows[0]["chain"]), (1, &0.into()));
+}
+
+#[test]
 fn wrong_chains_operations_and_degrees_end_with_2() {
     for args in [
         &["ckks", "--chain", "5"][..],
@@ -112,6 +127,9 @@ fn wrong_chains_operations_and_degrees_end_with_2() {
         &["ckks", "--op", "multiply-plain"],
         &["ckks", "--threads", "0"],
         &["ckks", "--seconds", "-1"],
+        &["ckks", "--set", "scan-d11"],
+        &["ckks", "--set", "project", "--chain", "1"],
+        &["ckks", "--level", "--op", "add"],
         &["ntt", "--n", "1000"],
         &["ntt", "--n", "131072"],
         &["ntt", "--bits", "61"],

@@ -20,20 +20,22 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fesc-model", &["fesc-ring", "fesc-approx"]),
     (
         "fesc-scan",
+        &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx", "fesc-mpc", "fesc-ckks", "fesc-hybrid", "fesc-model"],
+    ),
+    (
+        "fesc-infer",
         &[
             "fesc-ring",
             "fesc-net",
             "fesc-ot",
             "fesc-approx",
             "fesc-mpc",
+            "fesc-rlwe",
             "fesc-ckks",
             "fesc-hybrid",
             "fesc-model",
+            "fesc-scan",
         ],
-    ),
-    (
-        "fesc-infer",
-        &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx", "fesc-mpc", "fesc-rlwe", "fesc-model", "fesc-scan"],
     ),
     ("fesc-train", &["fesc-ring", "fesc-approx", "fesc-model"]),
     (

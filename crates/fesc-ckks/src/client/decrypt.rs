@@ -7,6 +7,7 @@
 
 use super::SecretKey;
 use crate::poly::Poly;
+use crate::residue::Digits;
 use crate::{Ciphertext, Masked, Params, Plaintext, Result};
 
 mod sealed {
@@ -67,7 +68,22 @@ impl<'a> Decryptor<'a> {
         Plaintext::new(params, c.level, c.scale, poly)
     }
 
-    /// The phase as centred integers: the client's share of a value under a bounded mask.
+    /// The client's share of a value under a bounded mask: the phase as centred integers, modulo `2^128`.
+    ///
+    /// Neither an error nor the work depends on what was decrypted: a server that could tell an out-of-range
+    /// phase from another by what the client does would have an oracle for the secret key. A phase that does
+    /// not fit is a wrong share and nothing else.
+    ///
+    /// # Errors
+    /// [`CkksError::ParamsMismatch`](crate::CkksError::ParamsMismatch) for a ciphertext of another set, and a
+    /// level or scale that does not exist: all public.
+    pub fn decrypt_share(&self, c: &Masked<Ciphertext>) -> Result<Vec<i128>> {
+        let phase = self.decrypt(c)?;
+        Ok(Digits::of_share(&self.secret.params, &phase.poly).to_wrapped())
+    }
+
+    /// The phase as centred integers, for whoever made the ciphertext. Not for what another party sent: error
+    /// and time depend on the phase ([`Decryptor::decrypt_share`]).
     ///
     /// # Errors
     /// [`CkksError::Integer`](crate::CkksError::Integer) if a coefficient does not fit 128 bits.

@@ -41,6 +41,34 @@ impl Parties {
     }
 }
 
+/// A server may send anything. What a client does with it must not tell whether the phase was in range.
+#[test]
+fn a_phase_out_of_range_is_a_share_like_any_other() {
+    let mut p = parties(5, 3);
+    let (encoder, ring) = (Encoder::new(&p.params), fesc_ring::Ring::new(48).unwrap());
+    let scale = 2f64.powi(40);
+    let decryptor = Decryptor::new(&p.secret);
+    // Uniform modulo 170 bits: hardly a coefficient fits 128.
+    let plain = encoder.encode_coefficients(&[5i64; 32], 3, scale).unwrap();
+    let c = SecretEncryptor::new(&p.secret).encrypt(&plain, &mut p.prg).unwrap().expand(p.public.id());
+    let mask = RingMask::uniform(&p.params, 3, &mut p.prg).unwrap();
+    let (masked, _) = c.mask(p.public.zero(3, &mut p.prg).unwrap(), mask).unwrap();
+    // The control: the other way stops at it.
+    assert!(matches!(decryptor.decrypt_integers(&masked), Err(CkksError::Integer { level: 3, .. })));
+    let share = decryptor.decrypt_share(&masked).unwrap();
+    let phase = crate::testing::integers(&p.params, &decryptor.decrypt(&masked).unwrap().poly);
+    let modulus = num_bigint::BigInt::from(1) << 128;
+    assert!(phase.iter().zip(&share).all(|(x, &y)| ((x - y) % &modulus) == num_bigint::BigInt::from(0)));
+    assert!(share.iter().any(|x| x.unsigned_abs() > 1 << 122), "nothing is out of range");
+    assert_eq!(encoder.decode_share(&share, 120, scale, 16, ring).unwrap().len(), 16);
+    // In range it is the integers of the other.
+    let c = p.encrypt(&[7; 32], 3);
+    let zero = p.public.zero(3, &mut p.prg).unwrap();
+    let (masked, _) = c.mask(zero, RingMask::bounded(&p.params, 3, 20, 32, &mut p.prg).unwrap()).unwrap();
+    let decryptor = Decryptor::new(&p.secret);
+    assert_eq!(decryptor.decrypt_share(&masked).unwrap(), decryptor.decrypt_integers(&masked).unwrap());
+}
+
 #[test]
 fn shares_add_up_to_the_phase() {
     let mut p = parties(6, 2);

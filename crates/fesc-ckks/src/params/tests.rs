@@ -147,3 +147,19 @@ fn the_literal_is_serialised_by_name_and_refuses_what_it_does_not_know() {
     let unknown = ParamsLiteral::deserialize(MapDeserializer::<_, Error>::new([("insecure", 1u32)].into_iter()));
     assert!(unknown.unwrap_err().to_string().contains("insecure"));
 }
+
+#[test]
+fn memory_of_ciphertexts_is_counted() {
+    let params = crate::testing::tiny(4, 2);
+    assert_eq!((params.bytes_in_use(), params.peak_bytes()), (0, 0));
+    let plain = crate::Encoder::new(&params).encode(&[], 2, params.scale()).unwrap();
+    let bytes = 3 * 16 * 8;
+    assert_eq!(params.bytes_in_use(), bytes);
+    drop(plain.clone());
+    assert_eq!((params.bytes_in_use(), params.peak_bytes()), (bytes, 2 * bytes));
+    params.reset_peak();
+    assert_eq!(params.peak_bytes(), bytes);
+    params.set_pool_limit(0);
+    drop(plain);
+    assert_eq!((params.bytes_in_use(), params.pool().idle_words()), (0, 0));
+}

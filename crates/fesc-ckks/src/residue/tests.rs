@@ -35,6 +35,21 @@ fn reduction_of_any_integer() {
     }
 }
 
+/// The work on a share is that of the largest one: no row is left out, whatever it holds.
+#[test]
+fn all_digits_of_a_share_are_worked_on() {
+    let params = tiny(4, 3);
+    for value in [0, 1, 1 << 60] {
+        let mut poly = Poly::scratch(&params, 4);
+        lift_wide(&params, &[value; 16], |i| i, &mut poly);
+        let share = Digits::of_share(&params, &poly);
+        assert!(share.rows.len() == 4 && share.rows.iter().all(|row| row.len() == 16));
+        assert_eq!(share.to_wrapped(), [value; 16]);
+        // The control: a message is cheaper.
+        assert!(Digits::of(&params, &poly).rows.len() < 4);
+    }
+}
+
 #[test]
 fn digits_agree_with_big_integers_at_all_levels() {
     let params = tiny(4, 4);

@@ -121,12 +121,7 @@ impl Plain {
         }
     }
 
-    fn pair(
-        &self,
-        a: &PlainCt,
-        b: &PlainCt,
-        work: impl Fn(Complex64, Complex64) -> Complex64,
-    ) -> Result<PlainCt> {
+    fn pair(&self, a: &PlainCt, b: &PlainCt, work: impl Fn(Complex64, Complex64) -> Complex64) -> Result<PlainCt> {
         check_level("a sum", a.level, b.level)?;
         check_scale("a sum", a.scale, b.scale)?;
         let slots = a.slots.iter().zip(b.slots.iter()).map(|(&x, &y)| work(x, y)).collect();

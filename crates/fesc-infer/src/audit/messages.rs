@@ -5,8 +5,15 @@ use fesc_net::message::ways::{BOTH, DOWN, TALKING, UP};
 use fesc_net::message::{Cover, Message, Size};
 
 /// By crate; the tags ascend.
-const LISTS: [&[Message]; 6] =
-    [fesc_net::MESSAGES, fesc_ot::MESSAGES, fesc_mpc::MESSAGES, fesc_rlwe::MESSAGES, MEASUREMENTS, OWN];
+const LISTS: [&[Message]; 7] = [
+    fesc_net::MESSAGES,
+    fesc_ot::MESSAGES,
+    fesc_mpc::MESSAGES,
+    fesc_rlwe::MESSAGES,
+    MEASUREMENTS,
+    OWN,
+    fesc_hybrid::MESSAGES,
+];
 
 /// All messages that the program can send, by tag.
 pub fn messages() -> impl Iterator<Item = &'static Message> + Clone {

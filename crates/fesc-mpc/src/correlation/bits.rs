@@ -1,6 +1,6 @@
 //! Correlations on single bits, packed 64 to a word.
 
-use fesc_ring::Ring;
+use fesc_ring::{LongRing, Ring};
 
 use super::{FieldSpec, Material, check_elements};
 use crate::Role;
@@ -86,6 +86,45 @@ impl BitProducts {
 
     pub(super) fn complete(&self, m0: &mut Material, m1: &mut Material) {
         share_bits(self.ring, m0, m1, |u, v| u & v);
+    }
+}
+
+/// [`BitProducts`] with shares modulo `2^s` for `s` above 64: ring extension at the share boundary, where
+/// integers are wider than a word. A share is its low word and, in a field of its own, what is above.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LongBitProducts {
+    /// The ring of the shares: 65 bits or more.
+    pub ring: LongRing,
+    /// Words of 64 products.
+    pub words: usize,
+}
+
+impl LongBitProducts {
+    /// Field of this party's bits (`u` or `v`).
+    pub(crate) const BITS: usize = BITS;
+    /// Field of the shares' low words.
+    pub(crate) const LOW: usize = SHARES;
+    /// Field of what is above them.
+    pub(crate) const HIGH: usize = SHARES + 1;
+
+    pub(super) fn validate(&self) -> Result<(), MpcError> {
+        check_range("width of long bit products", self.ring.bits().into(), 65, 127)?;
+        check_elements(&[self.words, 64])
+    }
+
+    pub(super) fn layout(&self, role: Role) -> Vec<FieldSpec> {
+        let mut fields = bits_and_shares(self.ring.low(), self.words, role);
+        fields.extend(self.ring.high().map(|ring| FieldSpec::ring(ring, 64 * self.words, role == Role::P0)));
+        fields
+    }
+
+    pub(super) fn complete(&self, m0: &mut Material, m1: &mut Material) {
+        let bits = m0.ring(BITS).iter().zip(m1.ring(BITS)).map(|(&u, &v)| u & v).collect::<Vec<u64>>();
+        let shares = self.ring.join(m0.ring(Self::LOW), m0.ring(Self::HIGH));
+        let rest = shares.iter().enumerate().map(|(i, &s)| self.ring.sub((bits[i / 64] >> (i % 64) & 1).into(), s));
+        let rest: Vec<u128> = rest.collect();
+        *m1.ring_mut(Self::LOW) = rest.iter().map(|&s| s as u64).collect();
+        *m1.ring_mut(Self::HIGH) = rest.iter().map(|&s| (s >> 64) as u64).collect();
     }
 }
 

@@ -3,10 +3,10 @@
 //! One kind byte, then little-endian `u64` numbers; at most [`MAX_BYTES`]. Decoding validates: what comes out
 //! of [`Request::decode`] has a possible shape and a bounded size.
 
-use fesc_ring::Ring;
+use fesc_ring::{LongRing, Ring};
 
 use super::bundle::{MAX_AXES, MAX_MASKS, MAX_PRODUCTS, MAX_RANK};
-use super::{BitProducts, BitTriples, Bundle, DaBits, Leaves, Product, Request, Select, Tensor};
+use super::{BitProducts, BitTriples, Bundle, DaBits, Leaves, LongBitProducts, Product, Request, Select, Tensor};
 use crate::Role;
 use crate::error::MpcError;
 
@@ -39,6 +39,7 @@ impl Request {
             Request::BitProducts(b) => put(4, &[b.ring.bits() as usize, b.words]),
             Request::DaBits(b) => put(5, &[b.ring.bits() as usize, b.words]),
             Request::Leaves(l) => put(6, &[l.sender.index(), l.count, l.planes]),
+            Request::LongBitProducts(b) => put(7, &[b.ring.bits() as usize, b.words]),
         }
         out
     }
@@ -62,6 +63,10 @@ impl Request {
             4 => Request::BitProducts(BitProducts { ring: numbers.ring()?, words: numbers.next()? }),
             5 => Request::DaBits(DaBits { ring: numbers.ring()?, words: numbers.next()? }),
             6 => Request::Leaves(Leaves { sender: numbers.role()?, count: numbers.next()?, planes: numbers.next()? }),
+            7 => Request::LongBitProducts(LongBitProducts {
+                ring: LongRing::new(numbers.width()?)?,
+                words: numbers.next()?,
+            }),
             _ => return Err(MpcError::Request("unknown kind")),
         };
         if !numbers.0.is_empty() {
@@ -86,9 +91,12 @@ impl Numbers<'_> {
         usize::try_from(u64::from_le_bytes(self.bytes()?)).map_err(|_| MpcError::Request("number too large"))
     }
 
+    fn width(&mut self) -> Result<u32, MpcError> {
+        u32::try_from(self.next()?).map_err(|_| MpcError::Request("ring width"))
+    }
+
     fn ring(&mut self) -> Result<Ring, MpcError> {
-        let bits = u32::try_from(self.next()?).map_err(|_| MpcError::Request("ring width"))?;
-        Ok(Ring::new(bits)?)
+        Ok(Ring::new(self.width()?)?)
     }
 
     fn role(&mut self) -> Result<Role, MpcError> {

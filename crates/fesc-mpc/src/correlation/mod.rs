@@ -19,7 +19,7 @@ pub(crate) mod select;
 use fesc_ring::{Prg, Ring};
 use zeroize::Zeroizing;
 
-pub use bits::{BitProducts, BitTriples, DaBits};
+pub use bits::{BitProducts, BitTriples, DaBits, LongBitProducts};
 pub use bundle::{Bundle, Product, Tensor};
 pub(crate) use encode::MAX_BYTES as MAX_ENCODED_BYTES;
 pub use leaves::Leaves;
@@ -54,6 +54,8 @@ pub enum Request {
     DaBits(DaBits),
     /// Random 1-of-8 oblivious transfers.
     Leaves(Leaves),
+    /// As `BitProducts`, with shares wider than a word.
+    LongBitProducts(LongBitProducts),
 }
 
 /// How a field is stored and packed.
@@ -221,6 +223,7 @@ impl Request {
             Request::BitProducts(b) => b.validate(),
             Request::DaBits(b) => b.validate(),
             Request::Leaves(l) => l.validate(),
+            Request::LongBitProducts(b) => b.validate(),
         }?;
         for role in [Role::P0, Role::P1] {
             if packed_len(&self.layout(role), |_| true) > MAX_HALF_BYTES {
@@ -239,6 +242,7 @@ impl Request {
             Request::BitProducts(b) => b.layout(role),
             Request::DaBits(b) => b.layout(role),
             Request::Leaves(l) => l.layout(role),
+            Request::LongBitProducts(b) => b.layout(role),
         }
     }
 
@@ -256,6 +260,7 @@ impl Request {
             Request::BitProducts(b) => b.complete(m0, m1),
             Request::DaBits(b) => b.complete(m0, m1),
             Request::Leaves(l) => l.complete(m0, m1),
+            Request::LongBitProducts(b) => b.complete(m0, m1),
         }
         Ok(())
     }
@@ -274,6 +279,7 @@ impl std::fmt::Display for Request {
             Request::BitProducts(b) => write!(f, "{} words of bit products mod 2^{}", b.words, b.ring.bits()),
             Request::DaBits(b) => write!(f, "{} words of daBits mod 2^{}", b.words, b.ring.bits()),
             Request::Leaves(l) => write!(f, "{} 1-of-8 transfers of {} bits from {:?}", l.count, l.planes, l.sender),
+            Request::LongBitProducts(b) => write!(f, "{} words of bit products mod 2^{}", b.words, b.ring.bits()),
         }
     }
 }

@@ -91,33 +91,55 @@ impl Convert {
 }
 
 /// Shares of `w = m0 + m1 - m0 m1` modulo the request's ring, `m_i` the top bit of this party's share.
-///
-/// With `d_i = m_i xor (own random bit)` open,
-/// `m0 m1 = d0 d1 + d0 (1-2 d1) v + d1 (1-2 d0) u + (1-2 d0)(1-2 d1) u v`; the first and third terms together
-/// are `d1 m0`, which P0 knows.
 fn wrap_bits(party: &mut Party, request: &BitProducts, from: Ring, lifted: &[u64]) -> Result<Vec<u64>, MpcError> {
     let material = party.take(Request::BitProducts(request.clone()))?;
-    let top = from.bits() - 1;
-    let mut tops = vec![0u64; request.words];
-    for (word, chunk) in tops.iter_mut().zip(lifted.chunks(64)) {
-        *word = chunk.iter().enumerate().fold(0, |acc, (i, &v)| acc | (v >> top) << i);
+    let tops = Tops::exchange(party, from, lifted, material.ring(BitProducts::BITS))?;
+    let shares = material.ring(BitProducts::SHARES).iter().take(lifted.len()).enumerate();
+    // What is above the ring is dropped, so the upper word of the arithmetic is never computed.
+    Ok(shares.map(|(i, &share)| request.ring.reduce(tops.wrap(i, share.into()) as u64)).collect())
+}
+
+/// The top bits of shares, opened under the random bits of a correlation. For truncation and for extension.
+pub(super) struct Tops<'a> {
+    role: Role,
+    /// This party's top bits.
+    tops: Vec<u64>,
+    /// This party's random bits.
+    own: &'a [u64],
+    /// Top bits under random bits: mine, and the peer's.
+    masked: Vec<u64>,
+    theirs: Vec<u64>,
+}
+
+impl<'a> Tops<'a> {
+    /// One bit each way for every share.
+    pub(super) fn exchange(party: &mut Party, from: Ring, lifted: &[u64], own: &'a [u64]) -> Result<Self, MpcError> {
+        let top = from.bits() - 1;
+        let mut tops = vec![0u64; own.len()];
+        for (word, chunk) in tops.iter_mut().zip(lifted.chunks(64)) {
+            *word = chunk.iter().enumerate().fold(0, |acc, (i, &v)| acc | (v >> top) << i);
+        }
+        let masked: Vec<u64> = tops.iter().zip(own).map(|(&m, &u)| m ^ u).collect();
+        let theirs = party.exchange_words(tag::WRAP, &masked)?;
+        Ok(Self { role: party.role(), tops, own, masked, theirs })
     }
-    let own = material.ring(BitProducts::BITS);
-    let masked: Vec<u64> = tops.iter().zip(own).map(|(&m, &u)| m ^ u).collect();
-    let theirs = party.exchange_words(tag::WRAP, &masked)?;
-    let shares = material.ring(BitProducts::SHARES);
-    let role = party.role();
-    let out = (0..lifted.len()).map(|i| {
-        let bit = |words: &[u64]| words[i / 64] >> (i % 64) & 1;
-        let (mine, peer, m) = (bit(&masked), bit(&theirs), bit(&tops));
+
+    /// A share of `w = m0 + m1 - m0 m1` of element `i`, modulo whatever `share`, of `u v`, is modulo.
+    ///
+    /// With `d_i = m_i xor (own random bit)` open,
+    /// `m0 m1 = d0 d1 + d0 (1-2 d1) v + d1 (1-2 d0) u + (1-2 d0)(1-2 d1) u v`; the first and third terms
+    /// together are `d1 m0`, which P0 knows.
+    #[inline(always)]
+    pub(super) fn wrap(&self, i: usize, share: u128) -> u128 {
+        let bit = |words: &[u64]| u128::from(words[i / 64] >> (i % 64) & 1);
+        let (mine, peer, m) = (bit(&self.masked), bit(&self.theirs), bit(&self.tops));
         // (1 - 2 d0)(1 - 2 d1) is -1 where exactly one of the opened bits is set.
         let flip = (mine ^ peer).wrapping_neg();
-        let product = (shares[i] ^ flip).wrapping_sub(flip);
-        let local = match role {
+        let product = (share ^ flip).wrapping_sub(flip);
+        let local = match self.role {
             Role::P0 => peer & m,
-            Role::P1 => ((peer & bit(own)) ^ mine.wrapping_neg()).wrapping_add(mine),
+            Role::P1 => ((peer & bit(self.own)) ^ mine.wrapping_neg()).wrapping_add(mine),
         };
         m.wrapping_sub(product).wrapping_sub(local)
-    });
-    Ok(out.map(|w| request.ring.reduce(w)).collect())
+    }
 }

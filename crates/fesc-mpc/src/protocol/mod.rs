@@ -5,6 +5,7 @@
 //! | [`Open`] | 2 l (to one party: l) | 1 |
 //! | [`Bilinear`] | 2 l per opened element | 1 |
 //! | [`Convert`] (known-sign truncation, ring extension) | 2; truncate-reduce: 0 | 1; 0 |
+//! | [`Extend`] (to integers wider than a word) | 2 | 1 |
 //! | [`Compare`] | 3 D + 7 K (2 D - 1) + K (6 (D - 1) - 2 log2 D) | 2 + ceil(log2 D) |
 //! | [`Mux`] | 2 l + 2 | 1 |
 //! | [`BitToArithmetic`] | 2 | 1 |
@@ -19,6 +20,7 @@ mod bilinear;
 mod bits;
 mod compare;
 mod convert;
+mod extend;
 mod leaf;
 mod mux;
 mod open;
@@ -31,6 +33,7 @@ pub use bilinear::{Bilinear, Opened};
 pub use bits::BitToArithmetic;
 pub use compare::{Compare, Sender, Thresholds};
 pub use convert::Convert;
+pub use extend::{Extend, Extended};
 pub use mux::Mux;
 pub(crate) use mux::{Selected, combine};
 pub use open::Open;

@@ -1,5 +1,5 @@
-//! The block dual form under encryption (the paper's comparison of scans, section app:scan-comparison): the
-//! scan as masked products of scores, no state.
+//! The block dual form under encryption, beside the paper's scan (section sec:ks-he:scan) and not in it: the
+//! outputs as sums of scores times inputs, the decays as masks.
 //!
 //! With `S_d(i) = C_i . B_(i-d)` the output is a sum over shifts `d`,
 //!

@@ -15,8 +15,10 @@
 //! [`Value::Decays`].
 
 pub mod dual;
+pub mod lanes;
 #[cfg(test)]
 mod tests;
+pub mod trial;
 
 use fesc_hybrid::Result;
 use fesc_hybrid::backend::Backend;

@@ -1,6 +1,7 @@
 //! Options of `bench ckks` and `bench ntt`.
 
 use clap::{Args, ValueEnum};
+use fesc_ckks::sets::{self, Set};
 
 use super::PathChoice;
 use crate::bench::ckks::CkksOp;
@@ -11,6 +12,12 @@ pub struct CkksArgs {
     /// Chains of primes; several are separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "all")]
     pub chain: Vec<Chain>,
+    /// Named parameter sets instead of chains (`scan-d10`, `project`, ...); several are separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "NAME", value_parser = set, conflicts_with = "chain")]
+    pub set: Vec<Set>,
+    /// Measures a key switch at every level instead of all operations at the top one.
+    #[arg(long, conflicts_with = "op")]
+    pub level: bool,
     /// Compute threads; each number of them is measured.
     #[arg(long, value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Vec<u16>,
@@ -59,6 +66,11 @@ pub struct NttArgs {
     pub seconds: f64,
 }
 
+fn set(text: &str) -> Result<Set, String> {
+    let names = || sets::ALL.iter().map(|s| s.name).collect::<Vec<_>>().join(", ");
+    sets::ALL.iter().find(|s| s.name == text).copied().ok_or_else(|| format!("give one of {}", names()))
+}
+
 fn degree(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(n) if n.is_power_of_two() && (1024..=65_536).contains(&n) => Ok(n),
@@ -83,6 +95,12 @@ mod tests {
         for bad in ["", "x", "0", "512", "1025", "131072", "-2048"] {
             assert!(degree(bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn sets_are_known_by_name() {
+        assert_eq!(set("scan-d10"), Ok(sets::SCAN_D10));
+        assert!(set("scan-d11").is_err_and(|e| e.contains("project")));
     }
 
     #[test]

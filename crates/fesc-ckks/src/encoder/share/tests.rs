@@ -3,6 +3,7 @@
 
 use fesc_ring::{Prg, Ring};
 
+use super::reduced;
 use crate::testing::tiny;
 use crate::{CkksError, Encoder};
 
@@ -46,7 +47,7 @@ fn shares_decoded_alone_add_up_to_the_value() {
         let [mine, theirs] = shares(&mut prg, &phase, 118);
         for (fraction, bits) in [(16, 48), (16, 64), (12, 34), (0, 20)] {
             let ring = ring(bits);
-            let decode = |x: &[i128]| encoder.decode_share(x, scale, fraction, ring).unwrap();
+            let decode = |x: &[i128]| encoder.decode_share(x, 118, scale, fraction, ring).unwrap();
             let (a, b, sum) = (decode(&mine), decode(&theirs), decode(&phase));
             assert_eq!(a.len(), params.slots());
             assert!(distance(ring, &a, &b, &sum) <= 1, "degree {} fraction {fraction}", params.degree());
@@ -58,7 +59,7 @@ fn shares_decoded_alone_add_up_to_the_value() {
         // A control: doubles lose it.
         let ring = ring(48);
         let lossy = [&mine, &theirs].map(|x| decoded_in_doubles(&encoder, x, scale, 16, ring));
-        let sum = encoder.decode_share(&phase, scale, 16, ring).unwrap();
+        let sum = encoder.decode_share(&phase, 118, scale, 16, ring).unwrap();
         assert!(distance(ring, &lossy[0], &lossy[1], &sum) > 1 << 20);
     }
 }
@@ -73,7 +74,7 @@ fn slots_of_a_share_are_those_of_big_integers() {
             // round(x 2^f / (3 2^40)): no ties but at multiples of one half.
             let (top, bottom) = (x << fraction.min(10), 3i128 << (40 - fraction + fraction.min(10)));
             let floor = (2 * top + bottom).div_euclid(2 * bottom);
-            let got = encoder.decode_share(&[x, -x], scale, fraction, ring(64)).unwrap()[0];
+            let got = encoder.decode_share(&[x, -x], 107, scale, fraction, ring(64)).unwrap()[0];
             let near = |got: u64, want: i128| got.wrapping_sub(want as u64) as i64;
             assert!(near(got[0], floor).abs() <= 1 && near(got[1], -floor).abs() <= 1, "{x} {fraction}");
             assert_eq!(got[0], got[1].wrapping_neg(), "rounding is the same for both signs");
@@ -88,20 +89,23 @@ fn corners_of_sign_and_size() {
         let encoder = Encoder::new(&params);
         let (degree, ring) = (params.degree(), ring(48));
         let (scale, fraction) = (2f64.powi(40), 16);
-        let decode = |x: &[i128]| encoder.decode_share(x, scale, fraction, ring);
-        let limit = encoder.share_limit(scale, fraction).unwrap() as i128;
-        assert!(limit > 1 << 118, "2^{}", (limit as f64).log2());
+        let bits = encoder.share_width(scale, fraction).unwrap();
+        let decode = |x: &[i128]| encoder.decode_share(x, bits, scale, fraction, ring);
+        let limit = 1i128 << bits;
+        assert!(bits >= 120, "{bits}");
         // The largest of either sign: only the sum of the two remains.
         for value in [0, 1, -1, limit, -limit] {
             let (a, b) = (decode(&vec![value; degree]).unwrap(), decode(&vec![-value; degree]).unwrap());
             assert_eq!(distance(ring, &a, &b, &vec![[0; 2]; params.slots()]), 0, "{value}");
         }
-        for above in [limit + 1, -limit - 1, i128::MAX, i128::MIN] {
-            let mut values = vec![0; degree];
-            values[degree - 1] = above;
-            let e = decode(&values).unwrap_err();
-            assert!(matches!(e, CkksError::ShareTooLarge { fraction: 16, .. }), "{e}");
+        // A share that is a little wider than its mask is itself; what is far outside is reduced silently.
+        let (around, close) = (4 * limit, limit + (limit >> 1));
+        for (value, same) in [(close, close), (around, 0), (around + 5, 5), (-around - 7, -7), (i128::MAX, -1)] {
+            assert_eq!(decode(&vec![value; degree]).unwrap(), decode(&vec![same; degree]).unwrap(), "{value}");
         }
+        assert_eq!([close, -close, 2 * limit - 1].map(|x| reduced(x, bits)), [close, -close, 2 * limit - 1]);
+        let e = encoder.decode_share(&vec![0; degree], bits + 1, scale, fraction, ring).unwrap_err();
+        assert_eq!(e, CkksError::ShareTooLarge { bits: bits + 1, max: bits, scale, fraction });
         // One slot's value, the others zero, and all: through the encoding and two shares.
         let mut prg = Prg::from_seed([77; 16]);
         for count in [0, 1, params.slots()] {
@@ -138,17 +142,53 @@ fn encoded_shares_add_up_and_agree_with_the_plain_encoder() {
 }
 
 #[test]
-fn encoding_has_its_limit_too() {
+fn wide_shares_of_slots_add_up_to_the_value() {
+    for log_n in [1, 3, 8, 15] {
+        let params = tiny(log_n, 3);
+        let encoder = Encoder::new(&params);
+        let mut prg = Prg::from_seed([70 + log_n as u8; 16]);
+        let scale = params.modulus(2).value() as f64;
+        // A value of 24 bits in two parts of 90.
+        let draw = |prg: &mut Prg, bits: u32| [(); 2].map(|()| prg.next_u128() as i128 >> (127 - bits));
+        let value: Vec<[i128; 2]> = (0..params.slots()).map(|_| draw(&mut prg, 23)).collect();
+        let theirs: Vec<[i128; 2]> = (0..params.slots()).map(|_| draw(&mut prg, 90)).collect();
+        let mine: Vec<[i128; 2]> = value.iter().zip(&theirs).map(|(v, t)| [v[0] - t[0], v[1] - t[1]]).collect();
+        let encode = |x: &[[i128; 2]]| encoder.encode_share_wide(x, 90, 16, scale).unwrap();
+        let sum: Vec<i128> = encode(&mine).iter().zip(encode(&theirs)).map(|(a, b)| a + b).collect();
+        let slots = encoder.decode(&encoder.encode_coefficients(&sum, 3, scale).unwrap()).unwrap();
+        let off = |x: f64, want: i128| (x - want as f64 / 65536.0).abs();
+        let error = slots.iter().zip(&value).map(|(z, v)| off(z.re, v[0]).max(off(z.im, v[1]))).fold(0.0, f64::max);
+        assert!(error < 2f64.powi(-21), "degree {}: 2^{}", params.degree(), error.log2());
+        // Narrow ones agree with the other encoder.
+        let narrow: Vec<[i64; 2]> = value.iter().map(|z| z.map(|x| x as i64)).collect();
+        assert_eq!(encode(&value), encoder.encode_share(&narrow, 16, scale).unwrap());
+        // Values beyond the width are reduced silently.
+        let far: Vec<[i128; 2]> = value.iter().map(|z| z.map(|x| x + (1 << 92))).collect();
+        assert_eq!(encode(&far), encode(&value));
+        assert_eq!(encode(&[[i128::MAX; 2]]), encode(&[[-1; 2]]));
+    }
+}
+
+#[test]
+fn encoding_has_its_limits_too() {
     let encoder = Encoder::new(&tiny(4, 1));
-    // sqrt(log2 16) = 2: factor 2^40 leaves 2^(104 - 1 - 40).
-    let scale = 2f64.powi(41);
-    let encode = |x: i64| encoder.encode_share(&[[0, x]], 0, scale);
-    assert_eq!(encode(1 << 62).unwrap().len(), 16);
-    let e = encode((1 << 62) + 1).unwrap_err();
-    assert!(matches!(e, CkksError::ShareTooLarge { max, .. } if max == 62.0), "{e}");
-    assert!(encode(i64::MIN).is_err());
+    // sqrt(log2 16) = 2: a factor of 2^40 leaves 2^(104 - 1 - 40) at most.
+    let encode = |log: i32| encoder.encode_share(&[[i64::MIN, i64::MAX]], 0, 2f64.powi(log));
+    assert_eq!(encode(40).unwrap().len(), 16);
+    // Whatever the values are: the width is refused, not they.
+    for values in [[0; 2], [i64::MIN; 2]] {
+        let e = encoder.encode_share(&[values], 0, 2f64.powi(41)).unwrap_err();
+        assert!(matches!(e, CkksError::ShareTooLarge { bits: 63, max: 62, .. }), "{e}");
+    }
     // A larger fraction makes room.
-    assert!(encoder.encode_share(&[[i64::MIN, i64::MAX]], 1, scale).is_ok());
+    assert!(encoder.encode_share(&[[i64::MIN, i64::MAX]], 1, 2f64.powi(41)).is_ok());
+    let big = Encoder::new(&tiny(15, 1));
+    let wide = |bits: u32| big.encode_share_wide(&[[0; 2]], bits, 16, 2f64.powi(40));
+    assert!(wide(90).is_ok());
+    assert!(matches!(wide(91), Err(CkksError::ShareTooLarge { bits: 91, max: 90, fraction: 16, .. })));
+    // Coefficients must fit as well.
+    let e = big.encode_share_wide(&[[0; 2]], 90, 16, 2f64.powi(52)).err();
+    assert!(matches!(e, Some(CkksError::ShareTooLarge { bits: 90, max: 89, .. })), "{e:?}");
 }
 
 #[test]
@@ -156,19 +196,21 @@ fn what_cannot_be_a_share_is_refused_with_the_numbers() {
     let encoder = Encoder::new(&tiny(3, 1));
     let (zeros, ring) = ([0; 8], ring(32));
     for scale in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -1.0, 0.5, 2f64.powi(121), f64::MAX] {
+        let wide = encoder.encode_share_wide(&[[1; 2]], 20, 16, scale);
+        assert!(matches!(wide, Err(CkksError::ShareScale { .. })), "{scale}");
         let refused = |e: CkksError| matches!(e, CkksError::ShareScale { max_log_scale: 120, max_fraction: 63, .. });
-        assert!(refused(encoder.decode_share(&zeros, scale, 16, ring).unwrap_err()), "{scale}");
+        assert!(refused(encoder.decode_share(&zeros, 20, scale, 16, ring).unwrap_err()), "{scale}");
         assert!(refused(encoder.encode_share(&[[1; 2]], 16, scale).unwrap_err()), "{scale}");
-        assert!(refused(encoder.share_limit(scale, 16).unwrap_err()), "{scale}");
+        assert!(refused(encoder.share_width(scale, 16).unwrap_err()), "{scale}");
     }
-    let e = encoder.decode_share(&zeros, 2.0, 64, ring).unwrap_err();
+    let e = encoder.decode_share(&zeros, 20, 2.0, 64, ring).unwrap_err();
     assert!(matches!(e, CkksError::ShareScale { scale: 2.0, fraction: 64, .. }), "{e}");
     for got in [0, 7, 9] {
-        let e = encoder.decode_share(&vec![0; got], 2.0, 1, ring).unwrap_err();
+        let e = encoder.decode_share(&vec![0; got], 20, 2.0, 1, ring).unwrap_err();
         assert_eq!(e, CkksError::Length { what: "coefficients", got, expected: 8 });
     }
     let e = encoder.encode_share(&[[0; 2]; 5], 1, 2.0).unwrap_err();
     assert_eq!(e, CkksError::TooMany { what: "slots", got: 5, max: 4 });
     // The integers' width is a limit of its own.
-    assert_eq!(encoder.share_limit(2f64.powi(120), 0).unwrap(), 1 << 126);
+    assert_eq!(encoder.share_width(2f64.powi(120), 0).unwrap(), 124);
 }

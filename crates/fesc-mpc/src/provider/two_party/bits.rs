@@ -1,11 +1,13 @@
 //! Leaves, AND triples, bit products and daBits.
 
 use fesc_net::Channel;
-use fesc_ring::Ring;
+use fesc_ring::{LongRing, Ring};
+
+use zeroize::Zeroizing;
 
 use super::{CHUNK, CORRECTION, TwoParty, bit, chunks, correct, corrected, frame, ring_field};
 use crate::Role;
-use crate::correlation::{BitTriples, DaBits, Field, Leaves, Material};
+use crate::correlation::{BitTriples, DaBits, Field, Leaves, LongBitProducts, Material};
 use crate::error::MpcError;
 
 /// Random 1-of-8 transfers, as they come; pads are cut to `planes` bits.
@@ -102,6 +104,46 @@ pub(super) fn products(
 
 /// Bytes of the corrections of [`products`].
 pub(super) fn product_bytes(ring: Ring, words: usize) -> u64 {
+    chunks(words, CHUNK / 64).map(|(_, len)| frame(ring.packed_len(64 * len))).sum()
+}
+
+/// [`products`] modulo more than `2^64`: a pad has 128 bits.
+pub(super) fn long_products(
+    tp: &mut TwoParty,
+    channel: &mut Channel,
+    shape: &LongBitProducts,
+) -> Result<Material, MpcError> {
+    let (ring, words) = (shape.ring, shape.words);
+    let mut bits = Vec::with_capacity(words);
+    let mut shares = Zeroizing::new(Vec::with_capacity(64 * words));
+    for (_, len) in chunks(words, CHUNK / 64) {
+        let n = 64 * len;
+        match tp.role {
+            Role::P0 => {
+                let pads = tp.sender.random(channel, n)?;
+                let mut own = vec![0u64; len];
+                tp.prg.fill_u64(&mut own);
+                let correct = |(i, p): (usize, &[u128; 2])| ring.sub(u128::from(bit(&own, i)).wrapping_add(p[0]), p[1]);
+                let corrections: Vec<u128> = pads.iter().enumerate().map(correct).collect();
+                channel.send(CORRECTION, ring.pack(&corrections))?;
+                shares.extend(pads.iter().map(|p| ring.sub(0, p[0])));
+                bits.extend_from_slice(&own);
+            }
+            Role::P1 => {
+                let (choices, pads) = tp.receiver.random(channel, n)?;
+                let corrections = ring.unpack(&channel.recv(CORRECTION, ring.packed_len(n))?, n)?;
+                let chosen = |i: usize| u128::from(bit(&choices, i)).wrapping_neg() & corrections[i];
+                shares.extend((0..n).map(|i| ring.add(pads[i], chosen(i))));
+                bits.extend_from_slice(&choices[..len]);
+            }
+        }
+    }
+    let part = |shift: u32| ring_field(shares.iter().map(|&s| (s >> shift) as u64).collect());
+    Ok(Material { fields: vec![ring_field(bits), part(0), part(64)] })
+}
+
+/// Bytes of the corrections of [`long_products`].
+pub(super) fn long_product_bytes(ring: LongRing, words: usize) -> u64 {
     chunks(words, CHUNK / 64).map(|(_, len)| frame(ring.packed_len(64 * len))).sum()
 }
 

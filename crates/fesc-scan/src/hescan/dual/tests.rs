@@ -1,10 +1,11 @@
 #![allow(clippy::unwrap_used)]
 
-use fesc_ckks::sets::{BOUNDARY, CHAIN_2, OUT_PROJ};
+use fesc_ckks::sets::{BOUNDARY, CHAIN_2, PROJECT};
 use fesc_hybrid::backend::{Chain, Plain};
 
 use super::*;
-use crate::hescan::tests::{Clear, count, equals_the_recurrence, run_encrypted};
+use crate::hescan::tests::{count, equals_the_recurrence, run_encrypted};
+use crate::hescan::trial::ClearPacket;
 
 const BASE: ScanShape = ScanShape { tokens: 128, heads: 24, head_dim: 64, groups: 1, state: 128 };
 
@@ -67,7 +68,7 @@ fn chunks_with_carries_give_the_recurrence_and_are_counted() {
 #[test]
 fn slots_without_an_output_are_zero() {
     for kernel in [DualScan::new, DualScan::chunked].map(|new| new(shape(21, 3, 5, 1, 6), 128, 0).unwrap()) {
-        let clear = Clear::random(*kernel.shape(), 3);
+        let clear = ClearPacket::random(*kernel.shape(), 3);
         let plain = Plain::new(Chain::ideal(128, 40, kernel.depth(), 3));
         let results = kernel.run(&plain, &|i| plain.fresh(&clear.slots(&kernel, i), kernel.level(i))).unwrap();
         for (i, result) in results.iter().enumerate() {
@@ -99,7 +100,7 @@ fn every_number_of_baby_steps_gives_the_same_and_is_counted() {
 #[test]
 fn the_base_shape_takes_1104_key_switches_and_30_keys() {
     let kernel = DualScan::new(BASE, 1 << 14, BOUNDARY).unwrap();
-    let counted = count(&kernel, Chain::of_set(&OUT_PROJ));
+    let counted = count(&kernel, Chain::of_set(&PROJECT));
     let operations = counted.operations();
     // Scores: 64 pairs with a relinearisation, 5 rotations, a conjugation; 7 rotations of B and 7 of C for
     // each of 4 parts of the states. Each of 6 blocks: 3 near shifts (rotation, relinearisation), 5 levels
@@ -139,29 +140,9 @@ fn ciphertexts_give_the_recurrence_too() {
     let kernel = DualScan::new(shape(13, 4, 7, 2, 6), 1 << 14, BOUNDARY).unwrap();
     let carries = DualScan::chunked(shape(50, 2, 5, 1, 3), 1 << 14, BOUNDARY).unwrap();
     assert_eq!((carries.depth(), carries.chunk), (CHAIN_2.levels - BOUNDARY, 4));
-    for (kernel, set) in [(kernel, OUT_PROJ), (carries, CHAIN_2)] {
+    for (kernel, set) in [(kernel, PROJECT), (carries, CHAIN_2)] {
         let run = run_encrypted(&kernel, &set, 2, 5);
-        assert_eq!(run.key_switches, kernel.key_switches());
-        let relative = run.error / run.largest;
-        assert!(relative < 2f64.powi(-20), "{}: 2^{:.1} of {}", set.name, relative.log2(), run.largest);
-    }
-}
-
-/// A measurement: `cargo test --release -p fesc-scan --lib base_shape_encrypted -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement of the full size: seconds in release, 1.5 GB"]
-fn the_base_shape_encrypted_is_precise_to_23_bits() {
-    let kernel = DualScan::new(BASE, 1 << 14, BOUNDARY).unwrap();
-    for threads in [2, 1] {
-        let run = run_encrypted(&kernel, &OUT_PROJ, threads, 6);
-        println!(
-            "{threads} threads: {} key switches, {:.2} s, error 2^{:.1}, 2^{:.1} of the largest output {:.0}",
-            run.key_switches,
-            run.seconds,
-            run.error.log2(),
-            (run.error / run.largest).log2(),
-            run.largest
-        );
-        assert!(run.error < 2f64.powi(-23) * run.largest);
+        assert_eq!(run.tally.key_switches(), kernel.key_switches());
+        assert!(run.precision.bits() > 20.0, "{}: {:?}", set.name, run.precision);
     }
 }

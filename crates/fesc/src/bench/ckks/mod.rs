@@ -2,6 +2,7 @@
 //! and compared with the true one.
 
 mod kernels;
+mod levels;
 mod op;
 mod setting;
 
@@ -22,7 +23,7 @@ use setting::{Made, Setting};
 pub use op::CkksOp;
 
 /// A result with fewer correct bits in its worst slot is a fault of the scheme, not noise: a product at scale
-/// `2^40` and `N = 65536` has 23.5, and a rotation on chain 1, whose one special prime is no larger than a
+/// `2^40` and `N = 65536` has 23.5 (other scales that much less), and a rotation on chain 1, whose one special prime is no larger than a
 /// digit, 22.
 const LEAST_PRECISION: f64 = 21.0;
 
@@ -32,20 +33,27 @@ pub fn run(args: &CkksArgs, format: Format) -> Result<()> {
     let progress = Progress::start("CKKS");
     let mut report = Report::new(format);
     let mut promises = Vec::new();
-    let measured = chains(&args.chain).into_iter().try_for_each(|(name, set)| {
+    let ops = if args.level { levels::OPS } else { ops };
+    let measured = chains(args).into_iter().try_for_each(|(name, set)| {
         let params = set.params()?;
         let plan = CkksOp::plan(ops);
         let (sent, memory) = (plan.bytes(&params) as f64 / 1e6, plan.memory(&params) as f64 / 1e6);
         let keys = plan.purposes(&params).len();
-        tracing::info!("chain {name}: {keys} keys, {sent:.0} MB to send, {memory:.0} MB in memory");
-        progress.say(format!("chain {name}: making {keys} keys, {memory:.0} MB"));
+        tracing::info!("{}: {keys} keys, {sent:.0} MB to send, {memory:.0} MB in memory", set.name);
+        progress.say(format!("{}: making {keys} keys, {memory:.0} MB", set.name));
         promises.push(promise(Row::new().with("chain", name), &set, &params, Row::with));
         let mut setting = Setting::new(&params, &plan)?;
         for &threads in &args.threads {
             let pool = ThreadPoolBuilder::new().num_threads(threads.into()).build()?;
+            if args.level {
+                progress.say(format!("{}: key switches by level, threads: {threads}", set.name));
+                let rows = pool.install(|| levels::rows(&setting, &set, name, threads, args.seconds))?;
+                rows.into_iter().try_for_each(|row| report.add(row))?;
+                continue;
+            }
             for &op in ops {
-                progress.say(format!("chain {name}: {}, threads: {threads}", op.name()));
-                let measured = pool.install(|| measure(&mut setting, op, args.seconds))?;
+                progress.say(format!("{}: {}, threads: {threads}", set.name, op.name()));
+                let measured = pool.install(|| measure(&mut setting, op, least_precision(&set), args.seconds))?;
                 report.add(row(name, &set, &params, op, threads, &measured))?;
             }
         }
@@ -60,8 +68,17 @@ pub fn run(args: &CkksArgs, format: Format) -> Result<()> {
     measured
 }
 
-/// Each chain that is asked for, once, in their order.
-fn chains(asked: &[Chain]) -> Vec<(u64, Set)> {
+/// The bits of precision that a result of a set must have.
+fn least_precision(set: &Set) -> f64 {
+    LEAST_PRECISION - 40.0 + f64::from(set.scale_bits)
+}
+
+/// The sets that are asked for, with the number 0, or each chain that is asked for, once, in their order.
+fn chains(args: &CkksArgs) -> Vec<(u64, Set)> {
+    if !args.set.is_empty() {
+        return args.set.iter().map(|&set| (0, set)).collect();
+    }
+    let asked = &args.chain;
     let all = [(Chain::One, sets::CHAIN_1), (Chain::Two, sets::CHAIN_2), (Chain::Three, sets::CHAIN_3)];
     let numbered = all.into_iter().chain([(Chain::Four, sets::CHAIN_4)]).zip(1..);
     let wanted = |chain: Chain| asked.contains(&Chain::All) || asked.contains(&chain);
@@ -85,12 +102,12 @@ struct Shares {
     memory: f64,
 }
 
-fn measure(setting: &mut Setting, op: CkksOp, seconds: f64) -> Result<Measured> {
+fn measure(setting: &mut Setting, op: CkksOp, least: f64, seconds: f64) -> Result<Measured> {
     let made = setting.perform(op)?;
     let precision = setting.precision(op, made)?;
     ensure!(
-        precision >= LEAST_PRECISION,
-        "{}: the result has {precision:.1} correct bits instead of {LEAST_PRECISION} or more; this is a fault of fesc-ckks, please report it",
+        precision >= least,
+        "{}: the result has {precision:.1} correct bits instead of {least} or more; this is a fault of fesc-ckks, please report it",
         op.name()
     );
     let params = setting.params().clone();

@@ -76,6 +76,23 @@ impl Setting {
         self.encoder.params()
     }
 
+    /// Both operands at a level, and their slots.
+    pub fn at_level(&self, level: usize) -> Result<([Ciphertext; 2], &[Vec<Complex64>; 2])> {
+        let [a, b] = &self.operands;
+        Ok(([self.evaluator.drop_to_level(a, level)?, self.evaluator.drop_to_level(b, level)?], &self.values))
+    }
+
+    /// The server.
+    pub fn evaluator(&self) -> &Evaluator {
+        &self.evaluator
+    }
+
+    /// `-log2` of the largest distance of decrypted slots from the true ones.
+    pub fn bits(&self, c: &Ciphertext, truth: impl Fn(usize) -> Complex64) -> Result<f64> {
+        let slots = self.encoder.decode(&Decryptor::new(&self.secret).decrypt(c)?)?;
+        Ok(-slots.iter().enumerate().map(|(i, slot)| (slot - truth(i)).norm()).fold(0.0, f64::max).log2())
+    }
+
     /// Does it once.
     pub fn perform(&mut self, op: CkksOp) -> Result<Made> {
         let (level, scale) = (self.params().levels(), self.params().scale());

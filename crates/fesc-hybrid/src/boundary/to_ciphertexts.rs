@@ -1,0 +1,220 @@
+//! Shares to ciphertexts.
+//!
+//! ```text
+//! both     x0, x1 modulo 2^k with x0 + x1 = x         one bit product for each value   (fesc_mpc's Extend)
+//! client   Enc(Encode(lift x0))                      one message
+//! server   Enc(...) + Encode(lift x1)
+//! ```
+//!
+//! `lift` is the centred representative. Both lifts add up to `x` over the integers unless the sum wraps:
+//! with `k >= n + 40 + log2(values of the inference)` that has probability at most `2^(n+1-k)` for a value
+//! and `2^-39` for an inference. A wrap would put `2^(k-f)` into a slot, which no mask on the way back covers,
+//! so this probability counts as distance. Parts are uniform modulo `2^k`; their size tells nothing.
+//!
+//! *Ahead*: the client draws `r` uniform modulo `2^k` for each distinct value and sends `Enc(Encode(lift r))`
+//! in the layout, before there is an input. Online it sends `x0 - r mod 2^k`, and the server adds
+//! `Encode(lift(x0 - r + x1 mod 2^k))`. The difference is taken modulo `2^k` (that of the integers would show
+//! the high bits of `x0`) and lifted together with `x1` (apart, a quarter of the values would be wrong).
+//! Uploads made ahead are used once: the types are consumed, and marked before the first message that depends
+//! on them.
+//!
+//! Cost: `8 ceil(n / 64)` bytes each way and one round for the bit products, then `72 + N log2(q) / 8` bytes
+//! for each ciphertext, or ahead `8 n + ceil(n (k - 64) / 8)`.
+//!
+//! ```compile_fail,E0382
+//! # use fesc_hybrid::{Result, boundary::{ClientUploads, ToCiphertexts}};
+//! # use fesc_mpc::{Party, Shared};
+//! fn twice(shape: &ToCiphertexts, p: &mut Party, x: &Shared, y: &Shared, ahead: ClientUploads) -> Result<()> {
+//!     shape.run_client_ahead(p, x, ahead)?;
+//!     shape.run_client_ahead(p, y, ahead)
+//! }
+//! ```
+//!
+//! # What is not guaranteed
+//! Values outside `-2^(n-1) <= x < 2^(n-1)` come out wrong, silently, but never larger than
+//! [`ToCiphertexts::carried`].
+
+mod ahead;
+mod client;
+mod server;
+
+#[cfg(test)]
+pub(super) mod tests_only {
+    //! What tests of the differences look at.
+    pub(in crate::boundary) use super::ahead::{differences, integer_differences};
+}
+
+pub use ahead::{ClientUploads, ServerUploads};
+
+use fesc_ckks::mask::STATISTICAL_BITS;
+use fesc_ckks::{Encoder, Params, Plaintext, noise};
+use fesc_mpc::protocol::Extend;
+use fesc_mpc::{Ledger, Role};
+use fesc_ring::{LongRing, Ring};
+use zeroize::Zeroizing;
+
+use super::codec;
+use super::layout::Layout;
+use super::report::BoundaryReport;
+use crate::{HybridError, Result};
+
+/// Widest parts: what the encoder's arithmetic is for.
+const MAX_PART_BITS: u32 = 104;
+/// Largest coefficient, in bits: wide integers hold it.
+const MAX_COEFFICIENT_BITS: f64 = 125.0;
+
+/// What is shared: public numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Values {
+    /// The ring of the shares.
+    pub ring: Ring,
+    /// Bits of a value, sign included: `-2^(bits-1) <= x < 2^(bits-1)`.
+    pub bits: u32,
+    /// Fractional bits.
+    pub fraction: u32,
+    /// Values that are converted in the whole inference.
+    pub inference: u64,
+}
+
+/// How ciphertexts are made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Encoding {
+    /// The level.
+    pub level: usize,
+    /// The scale.
+    pub scale: f64,
+}
+
+/// The shape of a conversion.
+#[derive(Clone, PartialEq)]
+pub struct ToCiphertexts {
+    params: Params,
+    layout: Layout,
+    values: Values,
+    encoding: Encoding,
+    extend: Extend,
+}
+
+impl ToCiphertexts {
+    /// For the values of a layout, in its order; all of it public.
+    ///
+    /// # Errors
+    /// [`HybridError::Width`] if parts would be too wide, [`HybridError::Room`] if they do not fit the modulus.
+    pub fn new(params: &Params, layout: Layout, values: Values, encoding: Encoding) -> Result<Self> {
+        let Values { bits, inference, .. } = values;
+        let log_values = u64::BITS - inference.saturating_sub(1).leading_zeros();
+        let need = bits.saturating_add(STATISTICAL_BITS).saturating_add(log_values);
+        if need > MAX_PART_BITS {
+            let max = MAX_PART_BITS;
+            return Err(HybridError::Width { bits, values: inference, got: need, need, max });
+        }
+        Self::with_parts(params, layout, values, encoding, need)
+    }
+
+    /// With parts of `k` bits, however little margin that leaves.
+    pub(super) fn with_parts(
+        params: &Params,
+        layout: Layout,
+        values: Values,
+        encoding: Encoding,
+        k: u32,
+    ) -> Result<Self> {
+        let Values { ring, bits, fraction, .. } = values;
+        let Encoding { level, scale } = encoding;
+        let extend = Extend::new(ring, bits, LongRing::new(k)?, layout.values())?;
+        // A coefficient is at most the largest slot, whose two lanes are parts of k - 1 bits and a sign.
+        let need = f64::from(k) - 0.5 - f64::from(fraction) + scale.log2();
+        let max = (params.log_q(level)? - 1.0).min(MAX_COEFFICIENT_BITS);
+        if need >= max {
+            return Err(HybridError::Room { bits: k, fraction, need, level, max });
+        }
+        let shape = Self { params: params.clone(), layout, values, encoding, extend };
+        // What the encoder refuses, it refuses by widths: zeros meet every check before there is data.
+        shape.encode_lanes(&[])?;
+        Ok(shape)
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What is shared.
+    pub fn values(&self) -> Values {
+        self.values
+    }
+
+    /// How ciphertexts are made.
+    pub fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// `k`: bits of an integer part.
+    pub fn part_bits(&self) -> u32 {
+        self.extend.ring().bits()
+    }
+
+    /// The largest magnitude that a lane can carry, whatever is shared, in units of the last place:
+    /// `3 2^(n-1)`. The bound on a phase that is computed from it starts here.
+    pub fn carried(&self) -> u64 {
+        self.extend.carried()
+    }
+
+    /// Writes the cost of a run without uploads made ahead.
+    ///
+    /// # Errors
+    /// None for a shape that [`ToCiphertexts::new`] took.
+    pub fn declare(&self, ledger: &mut Ledger) -> Result<()> {
+        self.extend.declare(ledger)?;
+        ledger.send(Role::P0, self.upload_bytes());
+        Ok(())
+    }
+
+    /// Precision, failures and cost.
+    ///
+    /// # Errors
+    /// None for a shape that [`ToCiphertexts::new`] took.
+    pub fn report(&self) -> Result<BoundaryReport> {
+        let mut ledger = Ledger::new();
+        self.declare(&mut ledger)?;
+        let Encoding { level, scale } = self.encoding;
+        let width = self.part_bits();
+        // Of both parties: rounding, and arithmetic on parts of k bits.
+        let part = (f64::from(width) - 1.0 - f64::from(self.values.fraction)).exp2() * scale;
+        let arithmetic = part * codec::inverse_error(&self.params);
+        let variance = noise::fresh_secret() + 2.0 * (1.0 / 12.0 + arithmetic * arithmetic);
+        let log_failure = self.extend.log_failure();
+        Ok(BoundaryReport {
+            name: "shares to ciphertexts",
+            ciphertexts: self.layout.ciphertexts(),
+            level,
+            log_q: self.params.log_q(level)?,
+            width,
+            log_error: (6.0 * noise::slot_deviation(&self.params, variance, scale)).log2(),
+            log_distance: f64::NEG_INFINITY,
+            log_failure,
+            log_failures: (log_failure + (self.values.inference.max(1) as f64).log2()).min(0.0),
+            cost: ledger.cost(),
+        })
+    }
+
+    /// Payload of the uploads.
+    fn upload_bytes(&self) -> usize {
+        self.layout.upload_bytes(&self.params, self.encoding.level)
+    }
+
+    /// One party's integers, lifted, as the plaintext of one ciphertext.
+    fn encode(&self, ciphertext: usize, parts: &[u128]) -> Result<Plaintext> {
+        let ring = self.extend.ring();
+        let lift = |i: usize| parts.get(i).map_or(0, |&x| ring.to_signed(x));
+        self.encode_lanes(&Zeroizing::new(self.layout.fill(ciphertext, lift)))
+    }
+
+    fn encode_lanes(&self, lanes: &[[i128; 2]]) -> Result<Plaintext> {
+        let (encoder, Encoding { level, scale }) = (Encoder::new(&self.params), self.encoding);
+        // A centred part of k bits is at most 2^(k-1).
+        let bits = self.part_bits() - 1;
+        let coefficients = Zeroizing::new(encoder.encode_share_wide(lanes, bits, self.values.fraction, scale)?);
+        Ok(encoder.encode_coefficients(&coefficients, level, scale)?)
+    }
+}

@@ -1,0 +1,360 @@
+//! The circuit.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use fesc_hybrid::Result;
+use fesc_hybrid::backend::{Backend, Term};
+
+use super::decays::Decays;
+use super::{Input, Lanes};
+
+type Load<'a, B> = dyn Fn(Input) -> Result<<B as Backend>::Ct> + Sync + 'a;
+
+/// Sums over all chunks that wait for their relinearisation.
+type Sums<B> = Vec<Mutex<<B as Backend>::Sum>>;
+
+pub(super) fn run<B: Backend>(
+    kernel: &Lanes,
+    backend: &B,
+    input: &(impl Fn(usize) -> Result<B::Ct> + Sync),
+) -> Result<Vec<B::Ct>> {
+    let load = |which: Input| input(kernel.number(which));
+    let mut scores: Vec<Option<Vec<B::Ct>>> = kernel.layout.patterns.iter().map(|_| None).collect();
+    let mut results = Vec::with_capacity(kernel.layout.channel_blocks * kernel.layout.tokens);
+    for block in 0..kernel.layout.channel_blocks {
+        let work = Block::new(kernel, backend, block, &load)?;
+        let pattern = kernel.layout.pattern_of[block];
+        let fresh = work.columns(&load, scores[pattern].is_none())?;
+        if let Some(made) = fresh.scores {
+            scores[pattern] = Some(made);
+        }
+        if let Some(scores) = &scores[pattern] {
+            results.extend(work.outputs(&fresh.prefixed, &fresh.carried, scores, &load)?);
+        }
+        // The last block of channels with these groups was the last user of their scores.
+        if !kernel.layout.pattern_of[block + 1..].contains(&pattern) {
+            scores[pattern] = None;
+        }
+    }
+    Ok(results)
+}
+
+/// What all columns of a block of channels share.
+struct Block<'a, B: Backend> {
+    kernel: &'a Lanes,
+    backend: &'a B,
+    block: usize,
+    decays: Decays<'a, B>,
+    /// x times the decays of the rest of its leaf, by place.
+    y: Vec<B::Ct>,
+    /// Decays of the stages of Kogge-Stone over blocks.
+    strides: Vec<B::Ct>,
+}
+
+/// What the columns gave, by place.
+struct Contracted<B: Backend> {
+    /// `sum C P` of the leaves after the first.
+    prefixed: Vec<Option<B::Ct>>,
+    /// `sum C G`.
+    carried: Vec<Option<B::Ct>>,
+    /// `sum C B` of pairs in a leaf, if they were asked for.
+    scores: Option<Vec<B::Ct>>,
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The place of the pair `r' <= r` among those of a leaf.
+fn pair(r: usize, before: usize) -> usize {
+    r * (r + 1) / 2 + before
+}
+
+impl<'a, B: Backend> Block<'a, B> {
+    fn new(kernel: &'a Lanes, backend: &'a B, block: usize, load: &Load<'_, B>) -> Result<Self> {
+        let t = kernel.layout.tokens;
+        let x = backend.each(t, |tau| load(Input::X { block, tau }))?;
+        let a = backend.each(t, |tau| load(Input::A { block, tau }))?;
+        let mut decays = Decays::new(backend, a);
+        let y = weighted(kernel, backend, &mut decays, x)?;
+        let mut this = Self { kernel, backend, block, decays, y, strides: Vec::new() };
+        this.tree_decays()?;
+        this.strides = this.stride_decays()?;
+        this.output_decays()?;
+        Ok(this)
+    }
+
+    /// Decays that the way up and the way down multiply by.
+    fn tree_decays(&mut self) -> Result<()> {
+        let (w, t, levels) = (self.kernel.layout.params.leaf, self.kernel.layout.tokens, self.kernel.levels);
+        let heights = self.kernel.leaves().ilog2() as usize;
+        for g in 0..heights {
+            let width = w << g;
+            for from in (width..t).step_by(2 * width) {
+                self.decays.make(from, from + width, levels.leaf - 1 - g)?;
+            }
+        }
+        if self.kernel.layout.params.blocks > 1 {
+            self.decays.make(0, t, levels.root)?;
+        }
+        for g in (0..heights).rev() {
+            let width = w << g;
+            // Left nodes with something before them.
+            for from in (2 * width..t).step_by(2 * width) {
+                self.decays.make(from, from + width, levels.low + g + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `D` of each stage over the blocks: products of the decays of 1, 2, 4, .. blocks.
+    fn stride_decays(&self) -> Result<Vec<B::Ct>> {
+        let (t, stages) = (self.kernel.layout.tokens, self.kernel.layout.params.blocks.ilog2());
+        let root = self.kernel.levels.root;
+        let mut strides: Vec<B::Ct> = Vec::new();
+        for k in 0..stages {
+            let made = match strides.last() {
+                None => self.decays.get(0, t, root).cloned(),
+                Some(d) => {
+                    let moved = self.backend.rotate(d, self.step(1 << (k - 1)))?;
+                    Some(self.backend.combine(self.backend.level(d), &[Term::Product(d, &moved)])?)
+                }
+            };
+            strides.extend(made);
+        }
+        Ok(strides)
+    }
+
+    /// Decays of the outputs: from the leaf's begin, from the block's begin, and between places of a leaf.
+    fn output_decays(&mut self) -> Result<()> {
+        let (w, t, low) = (self.kernel.layout.params.leaf, self.kernel.layout.tokens, self.kernel.levels.low);
+        for from in 0..t {
+            for to in from + 2..=(from / w + 1) * w {
+                self.decays.make(from + 1, to, low)?;
+            }
+        }
+        for place in 0..t {
+            if place >= w {
+                self.decays.make(place / w * w, place + 1, low - 1)?;
+            }
+            if self.kernel.layout.params.blocks > 1 {
+                self.decays.make(0, place + 1, low - 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rotation that brings what is `blocks` blocks earlier.
+    fn step(&self, blocks: usize) -> i64 {
+        -((blocks * self.kernel.layout.params.coordinates * self.kernel.layout.channels) as i64)
+    }
+
+    /// All columns: what they contribute to the outputs, relinearised.
+    fn columns(&self, load: &Load<'_, B>, with_scores: bool) -> Result<Contracted<B>> {
+        let (w, t, low) = (self.kernel.layout.params.leaf, self.kernel.layout.tokens, self.kernel.levels.low);
+        let many = self.kernel.layout.params.blocks > 1;
+        let sums = |count: usize| -> Result<Sums<B>> {
+            (0..count).map(|_| Ok(Mutex::new(self.backend.empty_sum(low)?))).collect()
+        };
+        let prefixed = sums(t - w)?;
+        let carried = sums(if many { t } else { 0 })?;
+        let pairs = w * (w + 1) / 2;
+        let scores = sums(if with_scores { self.kernel.leaves() * pairs } else { 0 })?;
+        self.backend.each(self.kernel.layout.chunks, |chunk| self.column(chunk, load, &prefixed, &carried, &scores))?;
+        let finish = |sums: Sums<B>| -> Result<Vec<B::Ct>> {
+            let sums: Vec<Mutex<Option<B::Sum>>> = sums
+                .into_iter()
+                .map(|s| Mutex::new(Some(s.into_inner().unwrap_or_else(PoisonError::into_inner))))
+                .collect();
+            let done =
+                self.backend.each(sums.len(), |i| lock(&sums[i]).take().map(|s| self.backend.finish(s)).transpose())?;
+            Ok(done.into_iter().flatten().collect())
+        };
+        let padded = |missing: usize, made: Vec<B::Ct>| {
+            (0..missing).map(|_| None).chain(made.into_iter().map(Some)).collect::<Vec<_>>()
+        };
+        let prefixed = padded(w, finish(prefixed)?);
+        let carried = if many { padded(0, finish(carried)?) } else { padded(t, Vec::new()) };
+        let scores = if with_scores { Some(finish(scores)?) } else { None };
+        Ok(Contracted { prefixed, carried, scores })
+    }
+
+    /// One chunk of coordinates.
+    fn column(
+        &self,
+        chunk: usize,
+        load: &Load<'_, B>,
+        prefixed: &Sums<B>,
+        carried: &Sums<B>,
+        scores: &Sums<B>,
+    ) -> Result<()> {
+        let (b, levels) = (self.backend, self.kernel.levels);
+        let (w, n) = (self.kernel.layout.params.leaf, self.kernel.leaves());
+        let pattern = self.kernel.layout.pattern_of[self.block];
+        let mut left = Kept { at: vec![None; 2 * n] };
+        let score = |leaf: usize, own: &[B::Ct]| self.scores_of(leaf, chunk, own, load, scores);
+        let summary = self.up(&mut left, 0, n, &|leaf| {
+            let own: Vec<B::Ct> =
+                (0..w).map(|r| load(Input::B { pattern, chunk, tau: leaf * w + r })).collect::<Result<_>>()?;
+            if !scores.is_empty() {
+                score(leaf, &own)?;
+            }
+            let terms: Vec<Term<'_, B>> =
+                own.iter().enumerate().map(|(r, v)| Term::Product(&self.y[leaf * w + r], v)).collect();
+            b.combine(levels.leaf, &terms)
+        })?;
+        let c = |tau: usize| load(Input::C { pattern, chunk, tau });
+        if !carried.is_empty() {
+            let state = self.before_blocks(summary)?;
+            for (tau, sum) in carried.iter().enumerate() {
+                b.extend(&mut lock(sum), &[Term::Product(&c(tau)?, &state)])?;
+            }
+        }
+        let contract = |leaf: usize, prefix: &B::Ct| -> Result<()> {
+            for tau in (leaf + 1) * w..(leaf + 2) * w {
+                b.extend(&mut lock(&prefixed[tau - w]), &[Term::Product(&c(tau)?, prefix)])?;
+            }
+            Ok(())
+        };
+        self.down(&mut left, 0, n, None, &contract)
+    }
+
+    /// `sum C_r B_r'` of one leaf and chunk.
+    fn scores_of(&self, leaf: usize, chunk: usize, own: &[B::Ct], load: &Load<'_, B>, scores: &Sums<B>) -> Result<()> {
+        let (w, low) = (self.kernel.layout.params.leaf, self.kernel.levels.low);
+        let pattern = self.kernel.layout.pattern_of[self.block];
+        let own: Vec<B::Ct> = own.iter().map(|v| self.backend.lower(v, low)).collect::<Result<_>>()?;
+        for r in 0..w {
+            let c = load(Input::C { pattern, chunk, tau: leaf * w + r })?;
+            for (before, v) in own.iter().enumerate().take(r + 1) {
+                let sum = &scores[leaf * w * (w + 1) / 2 + pair(r, before)];
+                self.backend.extend(&mut lock(sum), &[Term::Product(&c, v)])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The summary of leaves `from..to`; left ones are kept for the way down.
+    fn up(&self, left: &mut Kept<B>, from: usize, to: usize, leaf: &dyn Fn(usize) -> Result<B::Ct>) -> Result<B::Ct> {
+        if to - from == 1 {
+            return leaf(from);
+        }
+        let (w, levels, middle) = (self.kernel.layout.params.leaf, self.kernel.levels, usize::midpoint(from, to));
+        let first = self.up(left, from, middle, leaf)?;
+        let second = self.up(left, middle, to, leaf)?;
+        let level = self.backend.level(&first);
+        let mut terms = vec![Term::Addend(&second)];
+        terms.extend(self.decays.get(middle * w, to * w, level).map(|d| Term::Product(d, &first)));
+        let both = self.backend.combine(level, &terms)?;
+        let height = (middle - from).ilog2() as usize;
+        // What nothing precedes is a prefix already.
+        let wanted = levels.low + height + usize::from(from > 0);
+        left.at[middle] = Some(self.backend.lower(&first, wanted)?);
+        Ok(both)
+    }
+
+    /// Prefixes at the ends of leaves `from..to - 1`, each given to `contract`; `carry` is the prefix before.
+    fn down(
+        &self,
+        left: &mut Kept<B>,
+        from: usize,
+        to: usize,
+        carry: Option<&B::Ct>,
+        contract: &dyn Fn(usize, &B::Ct) -> Result<()>,
+    ) -> Result<()> {
+        if to - from == 1 {
+            return Ok(());
+        }
+        let (b, w, low) = (self.backend, self.kernel.layout.params.leaf, self.kernel.levels.low);
+        let middle = usize::midpoint(from, to);
+        let height = (middle - from).ilog2() as usize;
+        let Some(own) = left.at[middle].take() else { return Ok(()) };
+        let level = low + height + 1;
+        let prefix = match carry {
+            None => own,
+            Some(before) => {
+                let before = b.lower(before, level)?;
+                let mut terms = vec![Term::Addend(&own)];
+                terms.extend(self.decays.get(from * w, middle * w, level).map(|d| Term::Product(d, &before)));
+                b.combine(level, &terms)?
+            }
+        };
+        contract(middle - 1, &b.lower(&prefix, low)?)?;
+        self.down(left, from, middle, carry, contract)?;
+        self.down(left, middle, to, Some(&prefix), contract)
+    }
+
+    /// The state before each block, from their summaries.
+    fn before_blocks(&self, mut summary: B::Ct) -> Result<B::Ct> {
+        let b = self.backend;
+        for (k, stride) in self.strides.iter().enumerate() {
+            let moved = b.rotate(&summary, self.step(1 << k))?;
+            summary = b.combine(b.level(&moved), &[Term::Product(stride, &moved), Term::Addend(&summary)])?;
+        }
+        let low = b.lower(&summary, self.kernel.levels.low)?;
+        b.rotate(&low, self.step(1))
+    }
+
+    /// The outputs of this block of channels.
+    fn outputs(
+        &self,
+        prefixed: &[Option<B::Ct>],
+        carried: &[Option<B::Ct>],
+        scores: &[B::Ct],
+        load: &Load<'_, B>,
+    ) -> Result<Vec<B::Ct>> {
+        let (b, w, low) = (self.backend, self.kernel.layout.params.leaf, self.kernel.levels.low);
+        b.each(self.kernel.layout.tokens, |tau| {
+            let (leaf, r) = (tau / w, tau % w);
+            // x of the leaf's places up to this one, decayed to it.
+            let decayed: Vec<B::Ct> = (0..=r)
+                .map(|before| {
+                    let x = load(Input::X { block: self.block, tau: leaf * w + before })?;
+                    let Some(d) = self.decays.get(leaf * w + before + 1, tau + 1, low) else {
+                        return b.lower(&x, low - 1);
+                    };
+                    b.combine(low, &[Term::Product(d, &b.lower(&x, low)?)])
+                })
+                .collect::<Result<_>>()?;
+            let own = &scores[leaf * w * (w + 1) / 2..];
+            let mut terms: Vec<Term<'_, B>> =
+                decayed.iter().enumerate().map(|(before, z)| Term::Product(z, &own[pair(r, before)])).collect();
+            let level = low - 1;
+            for (sum, from) in [(&prefixed[tau], leaf * w), (&carried[tau], 0)] {
+                terms.extend(sum.as_ref().zip(self.decays.get(from, tau + 1, level)).map(|(s, d)| Term::Product(d, s)));
+            }
+            let m = b.combine(level, &terms)?;
+            let l = &self.kernel.layout;
+            if l.params.fold { b.fold(m, l.channels, l.params.coordinates) } else { Ok(m) }
+        })
+    }
+}
+
+/// Left summaries by the place where they end.
+struct Kept<B: Backend> {
+    at: Vec<Option<B::Ct>>,
+}
+
+/// x times the decays of all later places of its leaf: at stage `k` those in the left half of a group of
+/// `2^k` are multiplied by the decay of the right half.
+fn weighted<B: Backend>(kernel: &Lanes, backend: &B, decays: &mut Decays<'_, B>, x: Vec<B::Ct>) -> Result<Vec<B::Ct>> {
+    let (w, top) = (kernel.layout.params.leaf, kernel.levels.top);
+    let mut y = x;
+    for k in 0..w.ilog2() as usize {
+        let (half, level) = (1 << k, top - k);
+        for from in (half..y.len()).step_by(2 * half) {
+            decays.make(from, from + half, level)?;
+        }
+        let (known, before) = (&*decays, &y);
+        y = backend.each(before.len(), |i| {
+            let next = (i / half + 1) * half;
+            match known.get(next, next + half, level).filter(|_| i / half % 2 == 0) {
+                Some(d) => backend.combine(level, &[Term::Product(&before[i], d)]),
+                // It waits: a fresh one is below already.
+                None if backend.level(&before[i]) < level => Ok(before[i].clone()),
+                None => backend.lower(&before[i], level - 1),
+            }
+        })?;
+    }
+    Ok(y)
+}

@@ -1,0 +1,72 @@
+#![allow(clippy::unwrap_used)]
+
+use fesc_hybrid::backend::{Backend, Chain, Operation};
+
+use super::*;
+use crate::hescan::tests::{SHAPES, count, equals_the_recurrence, run_encrypted, shape};
+
+fn params(blocks: usize, coordinates: usize, leaf: usize, fold: bool) -> LanesParams {
+    LanesParams { blocks, coordinates, leaf, floor: 1, fold }
+}
+
+#[test]
+fn every_cut_of_every_shape_equals_the_recurrence() {
+    for (number, sizes) in SHAPES.into_iter().enumerate() {
+        for (blocks, coordinates) in [(1, 1), (1, 4), (2, 2), (4, 1), (8, 2), (16, 1)] {
+            for leaf in [1, 2, 4, 8] {
+                let kernel = Lanes::new(shape(sizes), 32, params(blocks, coordinates, leaf, leaf == 2)).unwrap();
+                equals_the_recurrence(&kernel, 32, kernel.top(), number as u8);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_document_equals_the_recurrence() {
+    for (leaf, blocks) in [(2, 32), (32, 64), (8, 2), (1, 16)] {
+        let kernel = Lanes::new(shape([2048, 2, 4, 1, 2]), 256, params(blocks, 1, leaf, false)).unwrap();
+        equals_the_recurrence(&kernel, 256, kernel.top(), 9);
+    }
+}
+
+#[test]
+fn counts_are_those_of_the_formula() {
+    let base = shape([128, 24, 64, 1, 128]);
+    for (blocks, coordinates, leaf, fold) in [(16, 8, 1, true), (16, 8, 2, false), (16, 8, 8, false), (8, 16, 4, true)]
+    {
+        let kernel = Lanes::new(base, 1 << 14, params(blocks, coordinates, leaf, fold)).unwrap();
+        let counted = count(&kernel, Chain::ideal(1 << 14, 40, kernel.top(), 5));
+        let tally = counted.operations().tally();
+        let formula = kernel.formula();
+        let decays = tally.key_switches() - formula.total();
+        // Decays: some for each place of each of the six blocks of channels, not of the 96 columns.
+        let places = (kernel.results() as u64) * (3 + 2 * leaf.ilog2() as u64) * leaf as u64;
+        assert!(decays < places, "{decays} decays, {formula:?}");
+        assert_eq!(kernel.depth(), 10);
+        assert_eq!(tally.total(Operation::Conjugation), 0);
+        println!("blocks {blocks} leaf {leaf} fold {fold}: {formula:?}, {decays} decays, {}", tally.key_switches());
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let base = shape([128, 24, 64, 1, 128]);
+    assert!(Lanes::new(base, 16, params(8, 4, 1, false)).is_err());
+    assert!(Lanes::new(base, 16, params(3, 1, 1, false)).is_err());
+    assert!(Lanes::new(base, 16, params(2, 1, 3, false)).is_err());
+    assert!(Lanes::new(shape([0, 1, 1, 1, 1]), 16, params(1, 1, 1, false)).is_err());
+    assert!(Lanes::new(shape([1, 3, 1, 2, 1]), 16, params(1, 1, 1, false)).is_err());
+}
+
+#[test]
+fn encrypted_scans_equal_the_recurrence() {
+    for (leaf, tokens) in [(2, 64), (8, 64)] {
+        let sizes = shape([tokens, 4, 16, 1, 16]);
+        let set = &fesc_ckks::sets::SCAN_D10;
+        let cut = LanesParams { blocks: 16, coordinates: 16, leaf, floor: 2, fold: false };
+        let kernel = Lanes::new(sizes, 1 << 14, cut).unwrap();
+        assert!(kernel.top() <= set.levels);
+        let measured = run_encrypted(&kernel, set, 2, 1);
+        assert!(measured.precision.bits() > 23.0, "leaf {leaf}: {:?}", measured.precision);
+    }
+}
