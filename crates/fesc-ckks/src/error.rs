@@ -154,6 +154,20 @@ pub enum CkksError {
         "a sum of no products has no scale of its own; give it at least one product, or start from empty_sum with a scale"
     )]
     NoProducts,
+    /// Weights that do not fit the ciphertexts or the sums of a matrix.
+    #[error(
+        "{rows} rows of weights up to place {needed} for {sums} sums of {factors} ciphertexts: give a row for each sum and a ciphertext for each place"
+    )]
+    Factors {
+        /// Ciphertexts given.
+        factors: usize,
+        /// Ciphertexts that the weights name.
+        needed: usize,
+        /// Sums given.
+        sums: usize,
+        /// Rows of weights given.
+        rows: usize,
+    },
     /// A period of slots is not usable.
     #[error("slots of period {period}: it must be a power of two from 1 to the number of slots, {slots}")]
     Period {

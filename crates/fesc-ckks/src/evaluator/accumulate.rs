@@ -209,7 +209,7 @@ impl Evaluator {
         })
     }
 
-    fn check_plain_products(
+    pub(super) fn check_plain_products(
         &self,
         level: usize,
         scale: f64,

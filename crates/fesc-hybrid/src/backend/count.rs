@@ -1,7 +1,7 @@
 //! The back end that only counts.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use num_complex::Complex64;
 
@@ -13,7 +13,6 @@ pub struct Count {
     chain: Chain,
     operations: Operations,
     live: Arc<LiveCounts>,
-    parts: Mutex<BTreeMap<&'static str, Tally>>,
 }
 
 /// A level.
@@ -33,7 +32,7 @@ pub struct CountSum {
 impl Count {
     /// For this chain.
     pub fn new(chain: Chain) -> Self {
-        Self { chain, operations: Operations::default(), live: Arc::default(), parts: Mutex::default() }
+        Self { chain, operations: Operations::default(), live: Arc::default() }
     }
 
     /// An input at `level`.
@@ -48,7 +47,7 @@ impl Count {
 
     /// What was done in each part that the circuit named.
     pub fn parts(&self) -> BTreeMap<&'static str, Tally> {
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.operations.parts()
     }
 }
 
@@ -80,6 +79,10 @@ impl Backend for Count {
 
     fn sub(&self, a: &CountCt, b: &CountCt) -> Result<CountCt> {
         self.add(a, b)
+    }
+
+    fn add_values(&self, a: &CountCt, _: &[Complex64]) -> Result<CountCt> {
+        Ok(a.clone())
     }
 
     fn times_i(&self, a: &CountCt) -> Result<CountCt> {
@@ -146,10 +149,9 @@ impl Backend for Count {
     }
 
     fn part<T>(&self, name: &'static str, work: impl FnOnce() -> T) -> T {
-        let before = self.operations.tally();
+        self.operations.open(name);
         let result = work();
-        let done = self.operations.tally().since(&before);
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default().add(&done);
+        self.operations.close();
         result
     }
 }

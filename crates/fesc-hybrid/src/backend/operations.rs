@@ -98,10 +98,47 @@ impl Tally {
     }
 }
 
+/// Counts by level and kind: quicker to write than a [`Tally`], for circuits of millions of operations.
+type Counts = Vec<Row>;
+type Row = [u64; Operation::ALL.len()];
+
+fn tally(counts: &Counts) -> Tally {
+    let by_level = |(level, row): (usize, &Row)| {
+        let row = *row;
+        Operation::ALL.into_iter().map(move |o| ((o, level), row[o as usize])).filter(|(_, n)| *n > 0)
+    };
+    Tally(counts.iter().enumerate().flat_map(by_level).collect())
+}
+
+fn add(counts: &mut Counts, operation: Operation, level: usize, count: u64) {
+    if counts.len() <= level {
+        counts.resize(level + 1, [0; Operation::ALL.len()]);
+    }
+    counts[level][operation as usize] += count;
+}
+
 #[derive(Default)]
 struct Inner {
-    tally: Tally,
+    all: Counts,
     rotations: BTreeSet<i64>,
+    /// Named parts, and those that are being worked on.
+    parts: Vec<(&'static str, Counts)>,
+    open: Vec<usize>,
+}
+
+impl Inner {
+    fn write(&mut self, operation: Operation, level: usize, count: u64) {
+        if count > 0 {
+            add(&mut self.all, operation, level, count);
+            for (i, &part) in self.open.iter().enumerate() {
+                // A part inside of itself counts once.
+                if self.open[..i].contains(&part) {
+                    continue;
+                }
+                add(&mut self.parts[part].1, operation, level, count);
+            }
+        }
+    }
 }
 
 /// The ledger of one back end. Threads share it.
@@ -116,31 +153,52 @@ impl Operations {
 
     /// Writes `count` operations down.
     pub(super) fn write(&self, operation: Operation, level: usize, count: u64) {
-        if count > 0 {
-            *self.inner().tally.0.entry((operation, level)).or_default() += count;
-        }
+        self.inner().write(operation, level, count);
     }
 
     /// Writes rotations of one ciphertext down; a rotation by nothing is none.
     pub(super) fn rotations(&self, slots: usize, level: usize, steps: &[i64]) {
-        let steps: Vec<i64> = steps.iter().map(|s| s.rem_euclid(slots as i64)).filter(|s| *s != 0).collect();
-        let kind = if steps.len() > 1 { Operation::HoistedRotation } else { Operation::Rotation };
-        self.write(kind, level, steps.len() as u64);
-        self.inner().rotations.extend(steps);
+        let steps = steps.iter().map(|s| s.rem_euclid(slots as i64)).filter(|s| *s != 0);
+        let count = steps.clone().count() as u64;
+        let kind = if count > 1 { Operation::HoistedRotation } else { Operation::Rotation };
+        let mut inner = self.inner();
+        inner.write(kind, level, count);
+        inner.rotations.extend(steps);
+    }
+
+    /// What is written from now on also belongs to this part, until [`Operations::close`].
+    pub(super) fn open(&self, name: &'static str) {
+        let mut inner = self.inner();
+        let part = inner.parts.iter().position(|(n, _)| *n == name).unwrap_or(inner.parts.len());
+        if part == inner.parts.len() {
+            inner.parts.push((name, Counts::new()));
+        }
+        inner.open.push(part);
+    }
+
+    /// Ends the part that was opened last.
+    pub(super) fn close(&self) {
+        self.inner().open.pop();
+    }
+
+    /// Counts of each part.
+    pub(super) fn parts(&self) -> BTreeMap<&'static str, Tally> {
+        self.inner().parts.iter().map(|(name, counts)| (*name, tally(counts))).collect()
     }
 
     /// All counts so far.
     pub fn tally(&self) -> Tally {
-        self.inner().tally.clone()
+        tally(&self.inner().all)
     }
 
     /// The keys that what was done needs.
     pub fn key_plan(&self) -> EvaluationKeyPlan {
         let inner = self.inner();
+        let done = tally(&inner.all);
         EvaluationKeyPlan {
             rotations: inner.rotations.iter().copied().collect(),
-            conjugation: inner.tally.total(Operation::Conjugation) > 0,
-            relinearisation: inner.tally.total(Operation::Relinearisation) > 0,
+            conjugation: done.total(Operation::Conjugation) > 0,
+            relinearisation: done.total(Operation::Relinearisation) > 0,
         }
     }
 }

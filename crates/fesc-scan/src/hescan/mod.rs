@@ -14,8 +14,11 @@
 //! Kernels that take products of decays from shares, not from encrypted decays, name them as
 //! [`Value::Decays`].
 
+pub mod chunks;
 pub mod dual;
 pub mod lanes;
+pub mod paper;
+pub mod prefix;
 #[cfg(test)]
 mod tests;
 pub mod trial;

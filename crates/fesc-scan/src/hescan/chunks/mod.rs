@@ -1,0 +1,267 @@
+//! HEScan with the paper's packing: state chunks, compact decays, a two-pass resident schedule.
+//!
+//! # Packing (the paper, eq:hescan-chunk-map)
+//! A ciphertext of the state has `c = s_state / d_s` channels; chunk `kappa` stores the state `(e, i)` in slot
+//! `lambda(e, i) = (e - kappa c) d_s + i`, and `K_s = ceil(E / c)` chunks cover it. Chunks never meet: the
+//! kernel works on one pair of them at a time, and workers share them out ([`Chunks::range`]).
+//!
+//! # What it computes, for each chunk
+//! - *build* `s_k = br(x_k) br(B_k)`, on demand;
+//! - *compose* (eq:compact_affine_compose) `(a_R a_L, br(a_R) s_L + s_R)` in a prefix network over the tokens of a
+//!   block;
+//! - *blocks* (eq:resident-block-schedule): pass one makes the summary of each block, a scan over summaries the
+//!   carries, pass two replays one block at a time and adds `br(a) carry`;
+//! - *contract* `v_k = h_k br(C_k)`;
+//! - *reduce* (app:complex-reduction-accounting): two chunks are the two parts of one complex tree of rotations.
+//!   The tree ends at place `k mod d_s` of each channel, so that one mask and no rotation collect `d_s` tokens in
+//!   one result.
+//!
+//! # Sources
+//! The paper's compact source `lambda_x = k E + e` has neighbouring channels side by side; to bring them `d_s`
+//! apart costs about 7 more masks at `d_s = 128`, which its 17 levels do not hold. The boundary writes any layout
+//! at no cost, so the sources here are as compact as the paper's but need one mask and `log2` rotations: `x`
+//! takes `log2 d_s`, `a` takes `log2 d_s` as a leaf and `log2 w_a` where it is broadcast, B and C take `log2 w_b` (w: see `layout.rs`; at Mamba-base
+//! 7, 13, 7). The paper counts none of them. They are written to the part `broadcast` of the ledger.
+//!
+//! # Work
+//! [`Work::Counted`] makes what the paper counts: all prefixes in pass one, the summary of the last block, decays
+//! of prefixes that nobody uses, one broadcast of `a_R` for each composition, and a conjugation to separate the two
+//! parts of each result. [`Work::Needed`] leaves out what no result depends on, broadcasts each decay once, as a
+//! leaf, and leaves two chunks in the two parts of a result.
+//!
+//! # Cost
+//! Products `2 K_s C_res + 2 L K_s` ([`paper`](super::paper)), with several blocks `L K_s` more for the updates that
+//! pass one builds and pass two builds again (part `build again`, not counted by the paper). Depth: [`Chunks::depth`].
+//!
+//! # Not guaranteed
+//! Anything about the size of values: decays in `[0, 1]` keep the state bounded, others do not. Slots of results
+//! that name no output are zero up to noise.
+
+mod layout;
+mod plan;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use fesc_hybrid::backend::Backend;
+use fesc_hybrid::{HybridError, Result};
+
+use self::layout::{Layout, Source};
+use self::plan::Plan;
+use self::run::Run;
+use super::prefix::Topology;
+use super::{HeScan, Lane, ScanShape, Value};
+
+/// How the carries of blocks are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carry {
+    /// A Brent-Kung scan over the summaries.
+    Parallel,
+    /// One after the other (the paper, app:longseq), each `refresh`-th one refreshed.
+    Serial {
+        /// Every how many blocks the carry goes through the callback of [`Chunks::run_chunks`].
+        refresh: Option<usize>,
+    },
+}
+
+/// Which work is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// All that the paper counts.
+    Counted,
+    /// What results depend on.
+    Needed,
+}
+
+/// Parameters of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// s_state: slots of a ciphertext that hold state; a multiple of `d_s`.
+    pub state_slots: usize,
+    /// B_blk: tokens of a block.
+    pub block: usize,
+    /// The network inside of a block.
+    pub topology: Topology,
+    /// The scan over blocks.
+    pub carry: Carry,
+    /// Which work is done.
+    pub work: Work,
+    /// Whether the broadcast B and C of all tokens stay in memory for all chunks (`2 L` ciphertexts for each
+    /// pattern of groups), or are made again for each chunk.
+    pub hold: bool,
+    /// The level of the results.
+    pub end: usize,
+}
+
+impl Options {
+    /// One block of all tokens in full ciphertexts, Brent-Kung, only what is needed.
+    pub fn whole(shape: &ScanShape, slots: usize) -> Self {
+        let (topology, carry) = (Topology::BrentKung, Carry::Parallel);
+        Self { state_slots: slots, block: shape.tokens, topology, carry, work: Work::Needed, hold: true, end: 0 }
+    }
+}
+
+/// The callback that refreshes carries: ciphertexts of the same values at [`Chunks::carry_level`] or above.
+pub type RefreshCarry<'a, C> = &'a dyn Fn(Vec<C>) -> Result<Vec<C>>;
+
+/// The kernel for one shape.
+#[derive(Debug, Clone)]
+pub struct Chunks {
+    layout: Layout,
+    options: Options,
+    plan: Plan,
+}
+
+fn refuse(what: &'static str, got: usize, need: impl Into<String>) -> HybridError {
+    HybridError::Shape { what, got, need: need.into() }
+}
+
+/// The part of worker `g` of `count` things: `floor(g count / workers) ..` (the paper,
+/// eq:multi-gpu-chunk-partition).
+pub fn partition(count: usize, workers: usize, g: usize) -> Range<usize> {
+    let start = |g: usize| g * count / workers.max(1);
+    start(g)..start(g + 1)
+}
+
+impl Chunks {
+    /// For `slots` slots.
+    ///
+    /// # Errors
+    /// If a number does not fit the packing.
+    pub fn new(shape: ScanShape, slots: usize, options: Options) -> Result<Self> {
+        let ScanShape { tokens, heads, head_dim, groups, state } = shape;
+        if !slots.is_power_of_two() {
+            return Err(refuse("slots", slots, "a power of two is needed"));
+        }
+        if !state.is_power_of_two() {
+            return Err(refuse("state coordinates", state, "the broadcasts need a power of two"));
+        }
+        if tokens == 0 || head_dim == 0 || groups == 0 || heads == 0 || !heads.is_multiple_of(groups) {
+            return Err(refuse("heads", heads, format!("{groups} groups must divide them, and nothing may be empty")));
+        }
+        if options.state_slots < state || options.state_slots > slots || !options.state_slots.is_multiple_of(state) {
+            let need = format!("a multiple of {state} (the state coordinates) up to {slots} (the slots) is needed");
+            return Err(refuse("state slots", options.state_slots, need));
+        }
+        if options.block == 0 || options.block > tokens {
+            return Err(refuse("tokens of a block", options.block, format!("1 to {tokens} (the tokens) are possible")));
+        }
+        if options.carry == (Carry::Serial { refresh: Some(0) }) {
+            return Err(refuse("blocks between refreshes", 0, "at least 1 is needed"));
+        }
+        let layout = Layout::new(shape, slots, options.state_slots / state);
+        Ok(Self { layout, options, plan: Plan::new(tokens, &options) })
+    }
+
+    /// The parameters.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// K_s.
+    pub fn chunks(&self) -> usize {
+        self.layout.chunks
+    }
+
+    /// Levels between inputs and results, by formula (`plan.rs`): `mask, build, compositions, contraction, mask`.
+    pub fn depth(&self) -> usize {
+        plan::depth(self.layout.shape.tokens, &self.options)
+    }
+
+    /// The level that a refreshed carry must have at least; nothing if no carry is refreshed.
+    pub fn carry_level(&self) -> Option<usize> {
+        self.plan.carry_level()
+    }
+
+    /// The chunks of worker `g`: whole pairs, so that each result is made as by one worker alone. (The paper's
+    /// own partition may split a pair, which then takes two trees of rotations.)
+    pub fn range(&self, workers: usize, g: usize) -> Range<usize> {
+        let pairs = partition(self.layout.chunks.div_ceil(2), workers, g);
+        2 * pairs.start..(2 * pairs.end).min(self.layout.chunks)
+    }
+
+    /// Chunks that share a result.
+    fn width(&self) -> usize {
+        match self.options.work {
+            Work::Counted => 1,
+            Work::Needed => 2,
+        }
+    }
+
+    /// The results that [`Chunks::run_chunks`] makes for these chunks.
+    pub fn results_of(&self, chunks: &Range<usize>) -> Range<usize> {
+        let units = |c: usize| c.div_ceil(self.width()) * self.layout.token_groups();
+        units(chunks.start)..units(chunks.end)
+    }
+
+    /// Computes the results of some chunks: whole pairs, see [`Chunks::range`].
+    ///
+    /// # Errors
+    /// If a pair is split, if a refresh is needed and there is none, or if the back end refuses an operation.
+    pub fn run_chunks<B: Backend>(
+        &self,
+        backend: &B,
+        input: &(impl Fn(usize) -> Result<B::Ct> + Sync),
+        chunks: Range<usize>,
+        refresh: Option<RefreshCarry<'_, B::Ct>>,
+    ) -> Result<Vec<B::Ct>> {
+        let whole = |c: usize| c.is_multiple_of(2) || c == self.layout.chunks;
+        if !whole(chunks.start) || !whole(chunks.end) || chunks.end > self.layout.chunks {
+            let need = format!("pairs of the {} chunks cannot be split: take Chunks::range", self.layout.chunks);
+            return Err(refuse("end of a range of chunks", chunks.end, need));
+        }
+        if self.carry_level().is_some() && refresh.is_none() {
+            let need = "a carry is to be refreshed: give run_chunks a callback";
+            return Err(refuse("blocks", self.plan.blocks.len(), need));
+        }
+        if backend.slots() != self.layout.slots {
+            return Err(refuse("slots", backend.slots(), format!("the kernel is laid out for {}", self.layout.slots)));
+        }
+        let run = Run::new(self, backend, input);
+        let mut results = Vec::with_capacity(self.results_of(&chunks).len());
+        for first in chunks.clone().step_by(2) {
+            let pair: Vec<usize> = (first..chunks.end.min(first + 2)).collect();
+            results.extend(run.pair(&pair, refresh)?);
+        }
+        Ok(results)
+    }
+}
+
+impl HeScan for Chunks {
+    fn shape(&self) -> &ScanShape {
+        &self.layout.shape
+    }
+
+    fn inputs(&self) -> usize {
+        self.layout.inputs()
+    }
+
+    fn level(&self, i: usize) -> usize {
+        match self.layout.source(i) {
+            // A mask, and the contraction.
+            Source::C { .. } => self.plan.contract + 1,
+            Source::X { .. } | Source::A { .. } | Source::B { .. } => self.plan.top,
+        }
+    }
+
+    fn lanes(&self, i: usize) -> Vec<Lane<Value>> {
+        self.layout.lanes(i)
+    }
+
+    fn results(&self) -> usize {
+        self.results_of(&(0..self.layout.chunks)).len()
+    }
+
+    fn outputs(&self, i: usize) -> Vec<Lane<u32>> {
+        let groups = self.layout.token_groups();
+        let first = i / groups * self.width();
+        let parts: Vec<usize> = (first..self.layout.chunks.min(first + self.width())).collect();
+        self.layout.outputs(&parts, i % groups)
+    }
+
+    fn run<B: Backend>(&self, backend: &B, input: &(impl Fn(usize) -> Result<B::Ct> + Sync)) -> Result<Vec<B::Ct>> {
+        self.run_chunks(backend, input, 0..self.layout.chunks, None)
+    }
+}
