@@ -85,6 +85,15 @@ pub trait Backend: Sync {
     /// If they cannot be encoded.
     fn encode(&self, values: &[Complex64], level: usize) -> Result<Self::Pt>;
 
+    /// Encodes `period` slots, a power of two, that are repeated. A back end that does not look at values does
+    /// not ask for them.
+    ///
+    /// # Errors
+    /// If they cannot be encoded.
+    fn encode_by(&self, period: usize, value: impl Fn(usize) -> Complex64, level: usize) -> Result<Self::Pt> {
+        self.encode(&(0..period).map(value).collect::<Vec<_>>(), level)
+    }
+
     /// `a + b`, at one level.
     ///
     /// # Errors

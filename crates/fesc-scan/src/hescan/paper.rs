@@ -218,8 +218,8 @@ mod tests {
 
     #[test]
     fn residency_does_not_follow_from_its_formula() {
-        let formula = [380_760, 383_880, 383_496, 378_864, 367_536, 245_448];
-        let differences = [-10_760, -11_880, -11_496, -8_864, 4_464, 37_552];
+        let formula = [380_760, 383_856, 383_496, 378_912, 367_512, 245_448];
+        let differences = [-10_760, -11_856, -11_496, -8_912, 4_488, 37_552];
         for ((row, formula), difference) in residency().iter().zip(formula).zip(differences) {
             assert_eq!((row.switches.formula, row.switches.difference()), (formula, difference));
         }

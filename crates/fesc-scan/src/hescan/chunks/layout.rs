@@ -4,7 +4,7 @@ use crate::hescan::{Lane, ScanShape, Value};
 
 /// The slot maps of one shape.
 ///
-/// With `c` channels in a chunk, `j = k mod d_s`, and `l = e - kappa c` the local channel:
+/// With `d_s` padded to a power of two, `c` channels in a chunk, `j = k mod d_s`, and `l = e - kappa c` the local channel:
 ///
 /// | source | ciphertexts | slot |
 /// |---|---|---|
@@ -18,6 +18,8 @@ use crate::hescan::{Lane, ScanShape, Value};
 pub(super) struct Layout {
     pub shape: ScanShape,
     pub slots: usize,
+    /// d_s, padded to a power of two.
+    pub state: usize,
     /// c.
     pub channels: usize,
     /// K_s.
@@ -47,7 +49,9 @@ fn run(a: usize, b: usize) -> usize {
 }
 
 impl Layout {
-    pub fn new(shape: ScanShape, slots: usize, channels: usize) -> Self {
+    pub fn new(shape: ScanShape, slots: usize, state_slots: usize) -> Self {
+        let state = shape.state.next_power_of_two();
+        let channels = state_slots / state;
         let all = shape.channels();
         let chunks = all.div_ceil(channels);
         let (head_run, group_run) = (run(shape.head_dim, channels), run(all / shape.groups, channels));
@@ -63,12 +67,12 @@ impl Layout {
             });
             pattern_of.push(at);
         }
-        Self { shape, slots, channels, chunks, head_run, group_run, patterns, pattern_of }
+        Self { shape, slots, state, channels, chunks, head_run, group_run, patterns, pattern_of }
     }
 
     /// Groups of `d_s` tokens.
     pub fn token_groups(&self) -> usize {
-        self.shape.tokens.div_ceil(self.shape.state)
+        self.shape.tokens.div_ceil(self.state)
     }
 
     fn factor_groups(&self) -> usize {
@@ -85,12 +89,12 @@ impl Layout {
 
     /// The index of the source of `x_k`.
     pub fn x(&self, chunk: usize, token: usize) -> usize {
-        chunk * self.token_groups() + token / self.shape.state
+        chunk * self.token_groups() + token / self.state
     }
 
     /// The index of the source of `a_k`.
     pub fn a(&self, chunk: usize, token: usize) -> usize {
-        (self.chunks + chunk / self.head_run) * self.token_groups() + token / self.shape.state
+        (self.chunks + chunk / self.head_run) * self.token_groups() + token / self.state
     }
 
     /// The index of the source of `B_k`.
@@ -135,7 +139,7 @@ impl Layout {
 
     /// Tokens of a group of `d_s`, with their place.
     fn tokens(&self, group: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let (state, tokens) = (self.shape.state, self.shape.tokens);
+        let (state, tokens) = (self.state, self.shape.tokens);
         (0..state).map(move |j| (group * state + j, j)).filter(move |(k, _)| *k < tokens)
     }
 
@@ -148,7 +152,7 @@ impl Layout {
     fn x_lanes(&self, chunk: usize, group: usize, lanes: &mut [Lane<Value>]) {
         for (l, e) in self.local(chunk) {
             for (k, j) in self.tokens(group) {
-                lanes[l * self.shape.state + j][0] = Some(Value::X((k * self.shape.channels() + e) as u32));
+                lanes[l * self.state + j][0] = Some(Value::X((k * self.shape.channels() + e) as u32));
             }
         }
     }
@@ -159,7 +163,7 @@ impl Layout {
             for (l, e) in self.local(chunk).filter(|(l, _)| l % self.head_run == 0) {
                 for (k, j) in self.tokens(group) {
                     let value = Value::A((k * self.shape.heads + e / self.shape.head_dim) as u32);
-                    lanes[(l + chunk - first) * self.shape.state + j][0] = Some(value);
+                    lanes[(l + chunk - first) * self.state + j][0] = Some(value);
                 }
             }
         }
@@ -171,7 +175,7 @@ impl Layout {
             for place in 0..self.group_run {
                 let k = group * self.group_run + place;
                 for i in (0..state).filter(|_| k < tokens) {
-                    let at = (run * self.group_run + place) * state + i;
+                    let at = (run * self.group_run + place) * self.state + i;
                     lanes[at][0] = Some(value(((k * groups + g) * state + i) as u32));
                 }
             }
@@ -184,7 +188,7 @@ impl Layout {
         for (part, &chunk) in parts.iter().enumerate() {
             for (l, e) in self.local(chunk) {
                 for (k, j) in self.tokens(group) {
-                    lanes[l * self.shape.state + j][part] = Some((k * self.shape.channels() + e) as u32);
+                    lanes[l * self.state + j][part] = Some((k * self.shape.channels() + e) as u32);
                 }
             }
         }

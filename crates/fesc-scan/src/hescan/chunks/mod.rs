@@ -2,7 +2,7 @@
 //!
 //! # Packing (the paper, eq:hescan-chunk-map)
 //! A ciphertext of the state has `c = s_state / d_s` channels; chunk `kappa` stores the state `(e, i)` in slot
-//! `lambda(e, i) = (e - kappa c) d_s + i`, and `K_s = ceil(E / c)` chunks cover it. Chunks never meet: the
+//! `lambda(e, i) = (e - kappa c) d_s + i` (`d_s` padded to a power of two), and `K_s = ceil(E / c)` chunks cover it. Chunks never meet: the
 //! kernel works on one pair of them at a time, and workers share them out ([`Chunks::range`]).
 //!
 //! # What it computes, for each chunk
@@ -78,7 +78,7 @@ pub enum Work {
 /// Parameters of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// s_state: slots of a ciphertext that hold state; a multiple of `d_s`.
+    /// s_state: slots of a ciphertext that hold state; a multiple of `d_s`, padded to a power of two.
     pub state_slots: usize,
     /// B_blk: tokens of a block.
     pub block: usize,
@@ -135,14 +135,13 @@ impl Chunks {
         if !slots.is_power_of_two() {
             return Err(refuse("slots", slots, "a power of two is needed"));
         }
-        if !state.is_power_of_two() {
-            return Err(refuse("state coordinates", state, "the broadcasts need a power of two"));
-        }
-        if tokens == 0 || head_dim == 0 || groups == 0 || heads == 0 || !heads.is_multiple_of(groups) {
+        if tokens == 0 || state == 0 || head_dim == 0 || groups == 0 || heads == 0 || !heads.is_multiple_of(groups) {
             return Err(refuse("heads", heads, format!("{groups} groups must divide them, and nothing may be empty")));
         }
+        let state = state.next_power_of_two();
         if options.state_slots < state || options.state_slots > slots || !options.state_slots.is_multiple_of(state) {
-            let need = format!("a multiple of {state} (the state coordinates) up to {slots} (the slots) is needed");
+            let need =
+                format!("a multiple of {state} (the state coordinates, padded) up to {slots} (the slots) is needed");
             return Err(refuse("state slots", options.state_slots, need));
         }
         if options.block == 0 || options.block > tokens {
@@ -151,7 +150,7 @@ impl Chunks {
         if options.carry == (Carry::Serial { refresh: Some(0) }) {
             return Err(refuse("blocks between refreshes", 0, "at least 1 is needed"));
         }
-        let layout = Layout::new(shape, slots, options.state_slots / state);
+        let layout = Layout::new(shape, slots, options.state_slots);
         Ok(Self { layout, options, plan: Plan::new(tokens, &options) })
     }
 
@@ -168,6 +167,35 @@ impl Chunks {
     /// Levels between inputs and results, by formula (`plan.rs`): `mask, build, compositions, contraction, mask`.
     pub fn depth(&self) -> usize {
         plan::depth(self.layout.shape.tokens, &self.options)
+    }
+
+    /// Compositions of one chunk: nodes of all networks, and products with carries. Padding is never computed on,
+    /// so that it is at most the paper's `C_res`, and equal to it for [`Work::Counted`], carries in parallel and
+    /// powers of two.
+    pub fn compositions(&self) -> u64 {
+        let plan = &self.plan;
+        let networks = plan.first.iter().chain(&plan.replay).chain([&plan.carries]);
+        let nodes: usize = networks.flat_map(|n| &n.stages).map(Vec::len).sum();
+        (nodes + plan.blocks.iter().skip(1).sum::<usize>()) as u64
+    }
+
+    /// Rotations of broadcasts, which the paper does not count. `x` and `a` are broadcast over states for each
+    /// update that is built, B too unless it is held, C once; a decay is broadcast over channels for each
+    /// composition ([`Work::Counted`]) or each leaf.
+    pub fn broadcasts(&self) -> u64 {
+        let (layout, plan) = (&self.layout, &self.plan);
+        let log = |n: usize| u64::from(n.ilog2());
+        let leaves = |used: fn(&plan::Need) -> bool| {
+            let networks = plan.first.iter().chain(&plan.replay);
+            networks.flat_map(|n| &n.leaves).filter(|need| used(need)).count() as u64
+        };
+        let (updates, decays) = (leaves(|n| n.s.is_some()), leaves(|n| n.a.is_some()));
+        let wide = if self.options.work == Work::Counted { self.compositions() } else { decays };
+        let (chunks, tokens) = (layout.chunks as u64, layout.shape.tokens as u64);
+        let factors =
+            if self.options.hold { 2 * tokens * layout.patterns.len() as u64 } else { (updates + tokens) * chunks };
+        let own = (updates + decays) * log(layout.state) + wide * log(layout.head_run);
+        chunks * own + factors * log(layout.group_run)
     }
 
     /// The level that a refreshed carry must have at least; nothing if no carry is refreshed.

@@ -37,9 +37,12 @@ fn kept<C>(part: Option<&C>) -> Result<&C> {
     part.ok_or_else(|| refuse("parts of a map", 0, "the plan of levels dropped a value that a step needs"))
 }
 
-/// A one at the places whose index modulo the length is `at`.
-fn one_hot(length: usize, at: usize, value: f64) -> Vec<Complex64> {
-    (0..length).map(|i| Complex64::new(if i == at { value } else { 0.0 }, 0.0)).collect()
+/// Places `at` of each `period` slots, in runs of `width` slots.
+#[derive(Clone, Copy)]
+struct Mask {
+    period: usize,
+    width: usize,
+    at: usize,
 }
 
 impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
@@ -59,7 +62,7 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
         };
         let mut results: Vec<Vec<B::Ct>> = (0..parts).map(|_| Vec::new()).collect();
         let mut open: Vec<B::Sum> = Vec::new();
-        let state = self.kernel.layout.shape.state;
+        let state = self.kernel.layout.state;
         let mut first = 0;
         for (j, &size) in plan.blocks.iter().enumerate() {
             let replay = |(&chunk, carry): (&usize, &Vec<Map<B::Ct>>)| {
@@ -124,10 +127,10 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
     /// `a_k` at `level`: at one channel of each head (compact), or at all.
     fn decay(&self, chunk: usize, token: usize, level: usize) -> Result<B::Ct> {
         let layout = &self.kernel.layout;
-        let (state, run) = (layout.shape.state, layout.head_run);
+        let (state, run) = (layout.state, layout.head_run);
         self.backend.part("broadcast", || {
             let at = chunk % run * state + token % state;
-            let source = self.masked(layout.a(chunk, token), &one_hot(state * run, at, 1.0), level)?;
+            let source = self.masked(layout.a(chunk, token), Mask { period: state * run, width: 1, at }, level)?;
             // Decays of two tokens meet in products: they must lie in the same slots.
             let compact = self.spread(source, 1, state, token % state)?;
             match self.kernel.options.work {
@@ -140,15 +143,15 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
     /// A decay over the channels of its head.
     fn spread_decay(&self, compact: B::Ct, chunk: usize) -> Result<B::Ct> {
         let layout = &self.kernel.layout;
-        self.spread(compact, layout.shape.state, layout.head_run, chunk % layout.head_run)
+        self.spread(compact, layout.state, layout.head_run, chunk % layout.head_run)
     }
 
     /// `s_k = br(x_k) br(B_k)` at `level`.
     fn update(&self, chunk: usize, token: usize, level: usize, part: &'static str) -> Result<B::Ct> {
         let layout = &self.kernel.layout;
-        let (state, place) = (layout.shape.state, token % layout.shape.state);
+        let (state, place) = (layout.state, token % layout.state);
         let x = self.backend.part("broadcast", || {
-            let x = self.masked(layout.x(chunk, token), &one_hot(state, place, 1.0), level + 1)?;
+            let x = self.masked(layout.x(chunk, token), Mask { period: state, width: 1, at: place }, level + 1)?;
             self.spread(x, 1, state, place)
         })?;
         let factor = self.factor(Factor::B, chunk, token, level + 1)?;
@@ -167,15 +170,14 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
             Factor::B | Factor::C => level,
         };
         let wide = self.backend.part("broadcast", || {
-            let (state, run) = (layout.shape.state, layout.group_run);
+            let (state, run) = (layout.state, layout.group_run);
             let index = match which {
                 Factor::B => layout.b(chunk, token),
                 Factor::C => layout.c(chunk, token),
             };
             let place = token % run;
-            let mask: Vec<Complex64> =
-                (0..run * state).map(|i| Complex64::new(f64::from(u8::from(i / state == place)), 0.0)).collect();
-            let compact = self.masked(index, &mask, highest)?;
+            let mask = Mask { period: run * state, width: state, at: place };
+            let compact = self.masked(index, mask, highest)?;
             self.spread(compact, state, run, place)
         })?;
         let Some(held) = held else { return Ok(wide) };
@@ -186,10 +188,17 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
     }
 
     /// An input times a mask, at `level`.
-    fn masked(&self, index: usize, mask: &[Complex64], level: usize) -> Result<B::Ct> {
+    fn masked(&self, index: usize, mask: Mask, level: usize) -> Result<B::Ct> {
         let source = (self.input)(index)?;
-        let mask = self.backend.encode(mask, level + 1)?;
+        let mask = self.encode(mask, 1.0, level + 1)?;
         self.backend.combine(level + 1, &[Term::Plain(&*self.at(&source, level + 1)?, &mask)])
+    }
+
+    /// A mask with this value where it is not zero.
+    fn encode(&self, mask: Mask, value: f64, level: usize) -> Result<B::Pt> {
+        let Mask { period, width, at } = mask;
+        let place = |i: usize| Complex64::new(if i / width == at { value } else { 0.0 }, 0.0);
+        self.backend.encode_by(period, place, level)
     }
 
     /// Copies what lies at place `from` of each run of `count` places, `stride` slots apart, to all of them. The
@@ -276,7 +285,7 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
 
     /// One tree of rotations for the contracted states of one or two chunks, to a place of each channel.
     fn reduce(&self, parts: &[&B::Ct], place: usize) -> Result<Vec<B::Ct>> {
-        let (backend, state) = (self.backend, self.kernel.layout.shape.state);
+        let (backend, state) = (self.backend, self.kernel.layout.state);
         let packed = match parts {
             [one, two] => backend.add(one, &backend.times_i(two)?)?,
             [one] => B::Ct::clone(one),
@@ -299,18 +308,18 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
         open: &mut Vec<B::Sum>,
         results: &mut [Vec<B::Ct>],
     ) -> Result<()> {
-        let (backend, shape) = (self.backend, &self.kernel.layout.shape);
+        let (backend, state) = (self.backend, self.kernel.layout.state);
         let level = self.kernel.options.end + 1;
         if open.is_empty() {
             *open = values.iter().map(|_| backend.empty_sum(level)).collect::<Result<_, HybridError>>()?;
         }
         // Parts that a conjugation separated are twice the value.
         let weight = if self.kernel.options.work == Work::Counted && chunks == 2 { 0.5 } else { 1.0 };
-        let mask = backend.encode(&one_hot(shape.state, token % shape.state, weight), level)?;
+        let mask = self.encode(Mask { period: state, width: 1, at: token % state }, weight, level)?;
         for (sum, value) in open.iter_mut().zip(values) {
             backend.extend(sum, &[Term::Plain(value, &mask)])?;
         }
-        if (token + 1) % shape.state == 0 || token + 1 == shape.tokens {
+        if (token + 1).is_multiple_of(state) || token + 1 == self.kernel.layout.shape.tokens {
             for (sum, done) in open.drain(..).zip(results) {
                 done.push(backend.finish(sum)?);
             }

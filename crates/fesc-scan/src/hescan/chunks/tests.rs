@@ -1,49 +1,63 @@
 //! The kernel against the recurrence, the ledger and the formulas.
 #![allow(clippy::unwrap_used)]
 
-use fesc_hybrid::backend::{Chain, Count, Operation, Plain, Tally};
+use fesc_ckks::sets::SCAN_D10;
+use fesc_hybrid::backend::{Chain, Count, Operation, Plain, PlainCt, Tally};
 use num_complex::Complex64;
 
 use super::*;
-use crate::hescan::tests::{Clear, count, equals_the_recurrence};
+use crate::hescan::paper;
+use crate::hescan::tests::{Clear, SHAPES, count, equals_the_recurrence, run_encrypted, shape};
 
 const PARALLEL: Carry = Carry::Parallel;
 const SERIAL: Carry = Carry::Serial { refresh: None };
-
-fn shape(tokens: usize, heads: usize, head_dim: usize, groups: usize, state: usize) -> ScanShape {
-    ScanShape { tokens, heads, head_dim, groups, state }
-}
 
 fn options(state_slots: usize, block: usize) -> Options {
     let topology = Topology::BrentKung;
     Options { state_slots, block, topology, carry: PARALLEL, work: Work::Needed, hold: false, end: 0 }
 }
 
-/// Holds a kernel to the recurrence, and its depth to the formula.
-fn holds(shape: ScanShape, slots: usize, options: Options) {
+/// A kernel whose depth is that of the formula.
+fn kernel(shape: ScanShape, slots: usize, options: Options) -> Chunks {
     let kernel = Chunks::new(shape, slots, options).unwrap();
     assert_eq!(kernel.plan.top, options.end + kernel.depth(), "{shape:?} {options:?}");
+    kernel
+}
+
+/// Holds a kernel to the recurrence, and what it does to its formulas.
+fn holds(shape: ScanShape, slots: usize, options: Options) {
+    let kernel = kernel(shape, slots, options);
     equals_the_recurrence(&kernel, slots, kernel.plan.top, 7);
+    let counted = count(&kernel, Chain::ideal(slots, 40, kernel.plan.top, 3));
+    let broadcasts = counted.parts().get("broadcast").map_or(0, |t| t.key_switches());
+    assert_eq!(broadcasts, kernel.broadcasts(), "{shape:?} {options:?}");
+    // The first and the last operation are masks: what lies between them is the depth.
+    let masks: Vec<usize> = counted.operations().tally().by_level(Operation::PlainProduct).map(|(l, _)| l).collect();
+    let ends = masks.first().copied().zip(masks.last().copied());
+    assert_eq!(ends, Some((options.end + 1, options.end + kernel.depth())));
 }
 
 #[test]
 fn equals_the_recurrence_for_odd_shapes() {
-    // K_s is 1, 2, 4, 5, 3, 6, 5, 4.
+    // K_s is 1, 2, 4, 5, 3, 6, 5, 4, 1.
     let cases = [
-        (shape(5, 1, 2, 1, 2), 8, 4),
-        (shape(13, 2, 4, 2, 4), 32, 16),
-        (shape(5, 4, 4, 2, 8), 32, 32),
-        (shape(32, 5, 2, 1, 4), 16, 8),
-        (shape(13, 3, 4, 1, 2), 16, 8),
-        (shape(5, 3, 4, 3, 8), 64, 16),
-        (shape(13, 3, 3, 1, 4), 32, 8),
-        (shape(5, 4, 4, 2, 2), 64, 10),
-        (shape(1, 2, 2, 1, 4), 32, 8),
+        (shape([5, 1, 2, 1, 2]), 8, 4),
+        (shape([13, 2, 4, 2, 4]), 32, 16),
+        (shape([5, 4, 4, 2, 8]), 32, 32),
+        (shape([32, 5, 2, 1, 4]), 16, 8),
+        (shape([13, 3, 4, 1, 2]), 16, 8),
+        (shape([5, 3, 4, 3, 8]), 64, 16),
+        (shape([13, 3, 3, 1, 4]), 32, 8),
+        (shape([5, 4, 4, 2, 2]), 64, 10),
+        (shape([1, 2, 2, 1, 4]), 32, 16),
     ];
-    for (shape, slots, state_slots) in cases {
+    let others = SHAPES.map(|sizes| (shape(sizes), 32, 16));
+    for (shape, slots, state_slots) in cases.into_iter().chain(others) {
         for work in [Work::Needed, Work::Counted] {
             for hold in [false, true] {
-                holds(shape, slots, Options { work, hold, ..options(state_slots, shape.tokens) });
+                for block in [shape.tokens, shape.tokens.div_ceil(3)] {
+                    holds(shape, slots, Options { work, hold, ..options(state_slots, block) });
+                }
             }
         }
     }
@@ -52,7 +66,7 @@ fn equals_the_recurrence_for_odd_shapes() {
 #[test]
 fn equals_the_recurrence_for_every_network_block_and_carry() {
     for tokens in [1, 5, 13, 32] {
-        let shape = shape(tokens, 2, 4, 1, 4);
+        let shape = shape([tokens, 2, 4, 1, 4]);
         for block in [1, 2, 3, 4, 5, 7, 8, 13, 16, 31, 32].into_iter().filter(|b| *b <= tokens) {
             for topology in Topology::ALL {
                 for (carry, work) in [(PARALLEL, Work::Needed), (SERIAL, Work::Needed), (PARALLEL, Work::Counted)] {
@@ -60,5 +74,225 @@ fn equals_the_recurrence_for_every_network_block_and_carry() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_long_document_equals_the_recurrence() {
+    for (tokens, block, carry) in [(2048, 2048, PARALLEL), (2048, 64, PARALLEL), (1000, 256, SERIAL)] {
+        let options = Options { carry, ..options(16, block) };
+        holds(shape([tokens, 2, 4, 1, 4]), 16, options);
+    }
+}
+
+/// The largest error of slots, relative to the largest output.
+fn error(clear: &Clear, kernel: &Chunks, results: &[PlainCt]) -> f64 {
+    let slots: Vec<Vec<Complex64>> = results.iter().map(|c| c.slots().to_vec()).collect();
+    let (got, want) = (clear.read(kernel, &slots), clear.recurrence());
+    let largest = want.iter().fold(1e-9f64, |m, x| m.max(x.abs()));
+    got.iter().zip(&want).map(|(g, w)| (g - w).abs()).fold(0.0, f64::max) / largest
+}
+
+#[test]
+fn refreshed_carries_equal_the_recurrence_at_the_depth_of_the_formula() {
+    let shape = shape([13, 2, 4, 1, 4]);
+    for (block, every) in [(1, 1), (1, 2), (1, 5), (1, 13), (2, 2), (2, 3), (3, 1), (4, 2), (4, 9), (13, 1)] {
+        for work in [Work::Needed, Work::Counted] {
+            let carry = Carry::Serial { refresh: Some(every) };
+            let kernel = kernel(shape, 16, Options { carry, work, end: 2, ..options(16, block) });
+            let plain = Plain::new(Chain::ideal(16, 40, kernel.plan.top, 3));
+            let clear = Clear::random(shape, 3);
+            let input = |i| plain.fresh(&clear.slots(&kernel, i), kernel.level(i));
+            let refreshes = std::cell::Cell::new(0);
+            let again = |carries: Vec<PlainCt>| {
+                refreshes.set(refreshes.get() + 1);
+                carries.iter().map(|c| plain.fresh(c.slots(), kernel.carry_level().unwrap())).collect()
+            };
+            let results = kernel.run_chunks(&plain, &input, 0..kernel.chunks(), Some(&again)).unwrap();
+            assert!(error(&clear, &kernel, &results) < 1e-9);
+            // Carries 1 .. K - 1 of each chunk.
+            let carries = shape.tokens.div_ceil(block) - 1;
+            assert_eq!(refreshes.get(), kernel.chunks() * (carries / every), "block {block}, every {every}");
+            assert_eq!(kernel.carry_level().is_some(), carries >= every);
+            assert_eq!(kernel.run(&plain, &input).is_err(), carries >= every);
+        }
+    }
+}
+
+#[test]
+fn a_refresh_bounds_the_depth() {
+    let depth = |tokens, block, refresh| {
+        let carry = Carry::Serial { refresh };
+        kernel(paper::base(tokens), 1 << 14, Options { carry, ..options(1 << 14, block) }).depth()
+    };
+    // The paper: 22, 26, 34, 48, 24, without masks.
+    let rows = paper::long().map(|row| depth(row.depth.tokens, row.depth.block, row.refresh));
+    assert_eq!(rows, [23, 21, 28, 43, 20]);
+    let whole = paper::AUDIT.map(|row| depth(row.tokens, row.tokens, None));
+    // The paper: 17, 19, 21, 23 (2,048 in two blocks: 22).
+    assert_eq!(whole, [16, 18, 20, 22, 24]);
+}
+
+#[test]
+fn any_number_of_workers_gives_the_same_bits() {
+    for (work, shape) in [(Work::Needed, shape([5, 5, 4, 1, 4])), (Work::Counted, shape([5, 3, 4, 1, 4]))] {
+        let kernel = kernel(shape, 32, Options { work, ..options(16, 3) });
+        let plain = Plain::new(Chain::ideal(32, 40, kernel.plan.top, 3));
+        let clear = Clear::random(shape, 3);
+        let input = |i| plain.fresh(&clear.slots(&kernel, i), kernel.level(i));
+        let alone = kernel.run(&plain, &input).unwrap();
+        assert_eq!(alone.len(), kernel.results());
+        for workers in 1..8 {
+            let mut next = 0;
+            for g in 0..workers {
+                let range = kernel.range(workers, g);
+                let results = kernel.run_chunks(&plain, &input, range.clone(), None).unwrap();
+                assert_eq!(kernel.results_of(&range), next..next + results.len());
+                let same = |(a, b): (&PlainCt, &PlainCt)| a.slots() == b.slots();
+                assert!(results.iter().zip(&alone[next..]).all(same));
+                next += results.len();
+            }
+            assert_eq!(next, alone.len());
+        }
+        assert!(kernel.run_chunks(&plain, &input, 0..1, None).is_err());
+    }
+    // The paper's partition: disjoint, whole, sizes differ by at most one.
+    for (count, workers) in [(12, 4), (12, 5), (5, 4), (3, 8)] {
+        let sizes: Vec<usize> = (0..workers).map(|g| partition(count, workers, g).len()).collect();
+        assert_eq!(sizes.iter().sum::<usize>(), count);
+        assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);
+    }
+}
+
+/// What was done, without the parts that the paper does not count.
+fn counted_by_the_paper(count: &Count) -> [u64; 3] {
+    let (all, parts) = (count.operations().tally(), count.parts());
+    let apart = |o: Operation| parts.values().map(|t: &Tally| t.total(o)).sum::<u64>();
+    // Building is counted; building again is not.
+    let build = parts["build"].total(Operation::Relinearisation);
+    let of = |o: Operation| all.total(o) - apart(o);
+    [of(Operation::Relinearisation) + build, of(Operation::Rotation), of(Operation::Conjugation)]
+}
+
+#[test]
+fn the_ledger_equals_the_papers_formulas() {
+    let check = |shape: ScanShape, slots: usize, state_slots: usize, block: usize| {
+        let kernel = kernel(shape, slots, Options { work: Work::Counted, ..options(state_slots, block) });
+        let counted = count(&kernel, Chain::ideal(slots, 40, kernel.plan.top, 3));
+        assert_eq!(kernel.chunks() as u64, paper::chunks(&shape, state_slots));
+        assert_eq!(kernel.compositions(), paper::resident(shape.tokens, block));
+        let (rotations, conjugations) = paper::reduction(&shape, state_slots);
+        let products = paper::products(&shape, state_slots, block);
+        assert_eq!(counted_by_the_paper(&counted), [products, rotations, conjugations]);
+        let again = counted.parts().get("build again").map_or(0, |t| t.total(Operation::Product));
+        let passes = u64::from(block < shape.tokens);
+        assert_eq!(again, passes * shape.tokens as u64 * kernel.chunks() as u64);
+        assert_eq!(counted.operations().tally().total(Operation::Product), products + again);
+        assert_eq!(counted.parts()["broadcast"].total(Operation::Rotation), kernel.broadcasts());
+    };
+    for block in [1, 2, 8, 32] {
+        check(shape([32, 3, 4, 1, 4]), 16, 16, block);
+        check(shape([32, 5, 2, 1, 8]), 64, 32, block);
+    }
+    // The last block is short, but a power of two.
+    check(shape([52, 2, 4, 1, 4]), 16, 16, 16);
+    check(paper::base(128), 1 << 14, paper::STATE_SLOTS, 128);
+    check(paper::base(128), 1 << 14, paper::STATE_SLOTS, 32);
+}
+
+#[test]
+fn padding_is_counted_by_the_paper_and_not_computed() {
+    for (tokens, block) in [(13, 5), (31, 8), (20, 20), (33, 3)] {
+        let counted = Options { work: Work::Counted, ..options(16, block) };
+        let kernel = kernel(shape([tokens, 2, 4, 1, 4]), 16, counted);
+        assert!(kernel.compositions() < paper::resident(tokens, block));
+    }
+}
+
+#[test]
+fn inputs_and_results_hold_what_the_boundary_counts() {
+    let kernel = kernel(paper::base(128), 1 << 14, options(1 << 14, 128));
+    // 12 of x, one each of a, B, C for 128 tokens; 6 results of two chunks.
+    assert_eq!((kernel.inputs(), kernel.results()), (15, 6));
+    let values: u64 = (0..15).map(|i| kernel.lanes(i).iter().flatten().flatten().count() as u64).sum();
+    let outputs: u64 = (0..6).map(|i| kernel.outputs(i).iter().flatten().flatten().count() as u64).sum();
+    let (inbound, outbound) = paper::boundary(&paper::base(128));
+    // Decays of 12 chunks of two heads, each once; B and C once.
+    assert_eq!((values, outputs), (inbound, outbound));
+}
+
+#[test]
+fn live_ciphertexts_follow_the_schedule_and_not_the_number_of_chunks() {
+    let live = |heads: usize, tokens: usize, block: usize, work: Work| {
+        let kernel = kernel(shape([tokens, heads, 4, 1, 4]), 16, Options { work, ..options(16, block) });
+        let counted = count(&kernel, Chain::ideal(16, 40, kernel.plan.top, 3));
+        counted.live().most() - kernel.results() as u64
+    };
+    for work in [Work::Needed, Work::Counted] {
+        for (tokens, block) in [(64, 64), (64, 16), (256, 16), (256, 64), (250, 31)] {
+            let few = live(2, tokens, block, work);
+            assert_eq!(few.max(live(16, tokens, block, work)), few, "{tokens} {block} {work:?}");
+            let blocks = tokens.div_ceil(block);
+            let bound = 4 * block + 4 * blocks + 10;
+            println!("{tokens} {block} {work:?}: {few} <= {bound}");
+            assert!(few <= bound as u64, "{few} > {bound}");
+        }
+    }
+}
+
+/// Prints what the base shape costs; the time of counting is printed too.
+#[test]
+fn the_base_shape_is_counted_at_every_length() {
+    for (tokens, block) in [(128, 128), (512, 512), (2048, 1024), (8192, 256)] {
+        let start = std::time::Instant::now();
+        for work in [Work::Needed, Work::Counted] {
+            let kernel = kernel(paper::base(tokens), 1 << 14, Options { work, ..options(1 << 14, block) });
+            let counted = count(&kernel, Chain::ideal(1 << 14, 40, kernel.plan.top, 3));
+            let tally = counted.operations().tally();
+            println!(
+                "{tokens} {block} {work:?}: depth {}, key switches {}, broadcasts {}, keys {}, live {}, {:.2} s",
+                kernel.depth(),
+                tally.key_switches(),
+                kernel.broadcasts(),
+                counted.operations().key_plan().rotations.len() + 2,
+                counted.live().most(),
+                start.elapsed().as_secs_f64()
+            );
+            assert_eq!(counted.parts()["broadcast"].total(Operation::Rotation), kernel.broadcasts());
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let base = shape([8, 4, 4, 2, 8]);
+    let refused = |shape, slots, options| Chunks::new(shape, slots, options).is_err();
+    assert!(!refused(base, 32, options(32, 8)));
+    assert!(refused(base, 33, options(32, 8)));
+    assert!(refused(base, 32, options(64, 8)) && refused(base, 32, options(12, 8)) && refused(base, 32, options(0, 8)));
+    assert!(refused(base, 32, options(32, 0)) && refused(base, 32, options(32, 9)));
+    assert!(refused(base, 32, Options { carry: Carry::Serial { refresh: Some(0) }, ..options(32, 8) }));
+    assert!(refused(shape([8, 4, 4, 3, 8]), 32, options(32, 8)));
+    let plain = Plain::new(Chain::ideal(16, 40, 9, 3));
+    assert!(kernel(base, 32, options(32, 8)).run(&plain, &|_| plain.fresh(&[], 8)).is_err());
+}
+
+#[test]
+fn ciphertexts_give_the_recurrence_too() {
+    // Three chunks, and two chunks in three blocks.
+    let whole = options(16, 8);
+    let blocks = Options { work: Work::Counted, carry: SERIAL, hold: true, ..options(16, 2) };
+    for (sizes, options) in [([8, 3, 4, 1, 4], whole), ([6, 2, 4, 1, 4], blocks)] {
+        let shape = shape(sizes);
+        let depth = kernel(shape, 1 << 14, options).depth();
+        let kernel = kernel(shape, 1 << 14, Options { end: SCAN_D10.levels - depth, ..options });
+        let run = run_encrypted(&kernel, &SCAN_D10, 2, 5);
+        println!(
+            "{} key switches, {:.1} s, error 2^{:.1}",
+            run.key_switches,
+            run.seconds,
+            (run.error / run.largest).log2()
+        );
+        assert!(run.error < 2f64.powi(-20) * run.largest, "2^{} of {}", run.error.log2(), run.largest);
     }
 }
