@@ -151,6 +151,8 @@ pub enum Inputs {
 pub struct Measured {
     /// Evaluation alone.
     pub seconds: f64,
+    /// What the caller's clock counted meanwhile, inputs included.
+    pub clocked: f64,
     /// Encrypting inputs while it ran, if they were streamed: of all threads together.
     pub input_seconds: f64,
     /// What was done.
@@ -186,6 +188,21 @@ impl Trial {
 /// # Errors
 /// If the set has too few levels, or refuses an operation.
 pub fn encrypted(kernel: &impl HeScan, params: &Params, threads: usize, inputs: Inputs, seed: u8) -> Result<Measured> {
+    encrypted_by(&|| 0.0, kernel, params, threads, inputs, seed)
+}
+
+/// The same beside a clock of the caller's, as of processor time: a machine that others use has no other.
+///
+/// # Errors
+/// As [`encrypted`].
+pub fn encrypted_by(
+    clock: &dyn Fn() -> f64,
+    kernel: &impl HeScan,
+    params: &Params,
+    threads: usize,
+    inputs: Inputs,
+    seed: u8,
+) -> Result<Measured> {
     let counted = count(kernel, Chain::of(params))?;
     let plan = counted.operations().key_plan();
     let mut prg = Prg::from_seed([seed; 16]);
@@ -214,8 +231,9 @@ pub fn encrypted(kernel: &impl HeScan, params: &Params, threads: usize, inputs: 
             c
         }
     };
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), clock());
     let results = kernel.run(&ckks, &input)?;
+    let clocked = clock() - before;
     let input_seconds = spent.load(Ordering::Relaxed) as f64 * 1e-9;
     let seconds = start.elapsed().as_secs_f64() - input_seconds / threads.max(1) as f64;
     let decryptor = Decryptor::new(&trial.secret);
@@ -224,6 +242,7 @@ pub fn encrypted(kernel: &impl HeScan, params: &Params, threads: usize, inputs: 
     let got = trial.clear.read(kernel, slots.iter().map(Vec::as_slice));
     Ok(Measured {
         seconds,
+        clocked,
         input_seconds,
         tally: ckks.operations().tally(),
         live_bytes: counted.live().most_bytes(),
