@@ -25,8 +25,8 @@ fn number(seed: u64, i: usize, j: usize) -> f64 {
     ((x ^ x >> 31) >> 11) as f64 / 2f64.powi(52) - 1.0
 }
 
-/// CPU seconds of all threads so far, where Linux tells: on a machine that others use, seconds on the clock say
-/// little.
+/// CPU seconds of all threads so far, where Linux tells: on a machine that others use, seconds on the clock
+/// say little.
 fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -41,7 +41,7 @@ struct Session {
 
 impl Session {
     fn new(counted: impl FnOnce(&Count) -> Fallible<()>) -> Fallible<Self> {
-        let params = sets::IN_PROJ.params()?;
+        let params = sets::PROJECT.params()?;
         let count = Count::new(Chain::of(&params));
         counted(&count)?;
         let (plan, start) = (count.operations().key_plan(), Instant::now());

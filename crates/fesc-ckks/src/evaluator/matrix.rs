@@ -1,8 +1,8 @@
 //! Many sums of products of the same ciphertexts with periodic plaintexts: a matrix of plaintexts times a
 //! vector of ciphertexts.
 //!
-//! The sums are independent, so [`Evaluator::add_plain_products`] could make one after the other. It would read
-//! all ciphertexts from memory for each, which costs more than the products. Here a tile of [`TILE`]
+//! The sums are independent, so [`Evaluator::add_plain_products`] could make one after the other. It would
+//! read all ciphertexts from memory for each, which costs more than the products. Here a tile of [`TILE`]
 //! coefficients of all ciphertexts is read once and stays in the second-level cache while every sum takes it:
 //! for 64 ciphertexts it has 512 KiB.
 
@@ -28,8 +28,8 @@ impl Evaluator {
     /// [`Evaluator::add_plain_products`]. All sums have one level and scale.
     ///
     /// # Errors
-    /// As [`Evaluator::add_products`]; [`CkksError::Factors`] for a place that no factor has or another number
-    /// of rows of weights than of sums.
+    /// As [`Evaluator::add_products`]; [`CkksError::Factors`] for a place that no factor has or another
+    /// number of rows of weights than of sums.
     pub fn add_plain_matrix(
         &self,
         sums: &mut [Tensor],

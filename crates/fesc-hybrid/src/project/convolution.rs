@@ -4,19 +4,20 @@
 //! eta_k[c] = b_c + sum_(r < d_conv) w_(c,r) q_(k-r)[c],    q_t = 0 for t < 0.
 //! ```
 //!
-//! Token `k - r` is `r` rows before token `k`: a rotation by `-r F`. The first `r` rows of a group take from the
-//! rotated group before it, all others from their own: two plaintexts with disjoint supports, which are the tap's
-//! weights where their rows are and zero elsewhere. (Groups that overlap in `d_conv - 1` tokens would need no
-//! such masks, but a second group for 128 tokens.)
+//! Token `k - r` is `r` rows before token `k`: a rotation by `-r F`. The first `r` rows of a group take from
+//! the rotated group before it, all others from their own: two plaintexts with disjoint supports, which are
+//! the tap's weights where their rows are and zero elsewhere. (Groups that overlap in `d_conv - 1` tokens
+//! would need no such masks, but a second group for 128 tokens.)
 //!
-//! Second tokens ([`Pairing::Tokens`]) begin where the first tokens end, so that the first rows of the first group
-//! take their imaginary parts from the *real* parts of the last group: with `s` half of that sum, `i (s + conj
-//! s)` has it as its imaginary part and nothing else.
+//! Second tokens ([`Pairing::Tokens`]) begin where the first tokens end, so that the first rows of the first
+//! group take their imaginary parts from the *real* parts of the last group: with `s` half of that sum,
+//! `i (s + conj s)` has it as its imaginary part and nothing else.
 //!
 //! # Cost
-//! For each block and group: `d_conv - 1` hoisted rotations, `2 d_conv - 1` products (`d_conv` in the first group)
-//! and a rescaling; for each block once `d_conv - 1` products, a rescaling and a conjugation, if there are second
-//! tokens. All at one level. Plaintexts of whole ciphertexts, not compact: `2 (d_conv - 1)` at a time.
+//! For each block and group: `d_conv - 1` hoisted rotations, `2 d_conv - 1` products (`d_conv` in the first
+//! group) and a rescaling; for each block once `d_conv - 1` products, a rescaling and a conjugation, if there
+//! are second tokens. All at one level. Plaintexts of whole ciphertexts, not compact: `2 (d_conv - 1)` at a
+//! time.
 
 use num_complex::Complex64;
 
@@ -137,8 +138,8 @@ impl Convolution {
         Ok(done.into_iter().unzip())
     }
 
-    /// Adds what the second tokens' first rows take from the first tokens' last ones to the results of the first
-    /// group; `carry` is that of the last group.
+    /// Adds what the second tokens' first rows take from the first tokens' last ones to the results of the
+    /// first group; `carry` is that of the last group.
     pub(super) fn close<B: Backend>(
         &self,
         backend: &B,
@@ -202,8 +203,8 @@ impl Convolution {
         (0..self.layout.segment).map(|f| of(b * self.layout.segment + f)).collect()
     }
 
-    /// The largest magnitude of a slot of any result, garbage included, if each part of each input's slots is at
-    /// most `part` in magnitude: `sqrt(2) max_c (part sum_r |w_(c,r)| + |b_c|)`. Noise is not in it.
+    /// The largest magnitude of a slot of any result, garbage included, if each part of each input's slots is
+    /// at most `part` in magnitude: `sqrt(2) max_c (part sum_r |w_(c,r)| + |b_c|)`. Noise is not in it.
     pub fn output_bound(
         &self,
         taps: &impl Fn(usize, usize) -> f64,

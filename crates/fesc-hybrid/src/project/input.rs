@@ -1,8 +1,8 @@
 //! HEInProj with HEConv: a projection, some of whose columns are convolved, without a conversion between.
 //!
-//! The columns that are convolved come first in the results, the others follow; a block that has both passes the
-//! others through the convolution unchanged (one tap of 1). Depth 2: results that need no convolution are only
-//! lowered.
+//! The columns that are convolved come first in the results, the others follow; a block that has both passes
+//! the others through the convolution unchanged (one tap of 1). Depth 2: results that need no convolution are
+//! only lowered.
 
 use std::ops::Range;
 
@@ -21,7 +21,8 @@ pub struct InProjection {
 }
 
 impl InProjection {
-    /// For weights of `rows` inputs and `columns` outputs, of which `convolved` are convolved with `taps` taps.
+    /// For weights of `rows` inputs and `columns` outputs, of which `convolved` are convolved with `taps`
+    /// taps.
     ///
     /// # Errors
     /// [`HybridError::Shape`] for sizes that cannot be.
@@ -128,8 +129,8 @@ impl InProjection {
         Ok(results)
     }
 
-    /// The largest magnitude of a slot of any result, garbage included, if each part of each input's slots is at
-    /// most `part` in magnitude: [`Projection::output_bound`] of each column, through
+    /// The largest magnitude of a slot of any result, garbage included, if each part of each input's slots is
+    /// at most `part` in magnitude: [`Projection::output_bound`] of each column, through
     /// [`Convolution::output_bound`]. Noise is not in it.
     pub fn output_bound(
         &self,

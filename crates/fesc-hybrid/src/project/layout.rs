@@ -8,21 +8,22 @@ pub type Lane = [Option<u32>; 2];
 /// What the two parts of a slot are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pairing {
-    /// Two tokens. Weights are real, so both parts of a result are outputs: half of the paper's results, giant
-    /// steps and conversions.
+    /// Two tokens. Weights are real, so both parts of a result are outputs: half as many results and
+    /// conversions as with pairs of features, for as many products.
     Tokens,
-    /// Two blocks of features of one token, `x^(2u) + i x^(2u+1)`, as in the paper. A diagonal is `W1 - i W2`,
-    /// which makes the real part `x^(2u) W1 + x^(2u+1) W2`. The imaginary part of a result, `x^(2u+1) W1 -
-    /// x^(2u) W2`, is garbage: the conversion to shares drops it, so that no conjugation is needed, but it must
-    /// be masked like the rest.
+    /// Two blocks of features of one token, `x^(2u) + i x^(2u+1)`, as in the paper. A diagonal is
+    /// `W1 - i W2`, which makes the real part `x^(2u) W1 + x^(2u+1) W2`. The imaginary part of a result,
+    /// `x^(2u+1) W1 - x^(2u) W2`, is garbage: the conversion to shares drops it, so that no conjugation is
+    /// needed, but it must be masked like the rest.
     Features,
 }
 
 /// Tokens in the slots of ciphertexts.
 ///
-/// A *group* is what one ciphertext of each block of features holds: `slots / segment` rows, with one token in
-/// each or two. With [`Pairing::Tokens`], real parts hold the first tokens of all groups in order, and imaginary
-/// parts go on from there: the row before the first of a group is the last of the group before it, for both.
+/// A *group* is what one ciphertext of each block of features holds: `slots / segment` rows, with one token
+/// in each or two. With [`Pairing::Tokens`], real parts hold the first tokens of all groups in order, and
+/// imaginary parts go on from there: the row before the first of a group is the last of the group before it,
+/// for both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// Slots of a ciphertext.

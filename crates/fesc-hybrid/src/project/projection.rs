@@ -7,15 +7,15 @@
 //! y^(b) = sum_p rotate(c_p, p n1)
 //! ```
 //!
-//! where, at `(f + p n1) mod F` of the period, the diagonals `S` and `V` have the weight of feature `(f + d) mod F`
-//! of block `u` and column `f` of block `b`: `S` where `f + d < F`, and `V` where it wraps. Diagonals that are zero
-//! because a block is not full are left out.
+//! where, at `(f + p n1) mod F` of the period, the diagonals `S` and `V` have the weight of feature `(f + d)
+//! mod F` of block `u` and column `f` of block `b`: `S` where `f + d < F`, and `V` where it wraps. Diagonals
+//! that are zero because a block is not full are left out.
 //!
 //! # Cost
-//! [`Projection::counts`]. For full blocks, `U` inputs and `B` results in each group of tokens: `U B (2 F - 1)`
-//! products, `U (2 n1 - 1)` rotations at the level of the inputs, all but `U` of them hoisted, `B (n2 - 1)` rotations
-//! and `B n2` rescalings below it. `n1` is the power of two with the least of these. Memory: `2 n1 U` rotated
-//! inputs of one group, and for each thread [`STEPS`] sums with their diagonals.
+//! [`Projection::counts`]. For full blocks, `U` inputs and `B` results in each group of tokens: `U B (2 F -
+//! 1)` products, `U (2 n1 - 1)` rotations at the level of the inputs, all but `U` of them hoisted, `B (n2 -
+//! 1)` rotations and `B n2` rescalings below it. `n1` is the power of two with the least of these. Memory: `2
+//! n1 U` rotated inputs of one group, and for each thread [`STEPS`] sums with their diagonals.
 
 use num_complex::Complex64;
 
@@ -274,11 +274,11 @@ impl Projection {
         counts.times(self.layout.groups() as u64)
     }
 
-    /// The largest magnitude of a slot of any result, garbage included, if each part of each input's slots is at
-    /// most `part` in magnitude: `sqrt(2) part max_c sum_r |w_(r,c)|`, since each part of a result is a sum of
-    /// parts of inputs with the weights of one column. It holds for everything that slots of `n` bits can carry
-    /// with `part = 2^(n - 1) / scale`, whatever activations are in fact. A coefficient of the phase is at most
-    /// the scale times this, and noise.
+    /// The largest magnitude of a slot of any result, garbage included, if each part of each input's slots is
+    /// at most `part` in magnitude: `sqrt(2) part max_c sum_r |w_(r,c)|`, since each part of a result is a
+    /// sum of parts of inputs with the weights of one column. It holds for everything that slots of `n` bits
+    /// can carry with `part = 2^(n - 1) / scale`, whatever activations are in fact. A coefficient of the
+    /// phase is at most the scale times this, and noise.
     pub fn output_bound(&self, weights: &impl Fn(usize, usize) -> f64, part: f64) -> f64 {
         let norm = |c: usize| self.column_norm(weights, c);
         std::f64::consts::SQRT_2 * part * (0..self.columns).map(norm).fold(0.0, f64::max)

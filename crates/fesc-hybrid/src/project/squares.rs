@@ -1,7 +1,8 @@
 //! The sum of squares of each token's features, for the norm before a projection, on the same inputs.
 //!
-//! With `z = a + i b` in the slots, `z conj(z) = a^2 + b^2`. Blocks are summed before anything is relinearised, and
-//! the `F` features of a row are summed after the conversion, on shares, where that is local.
+//! With `z = a + i b` in the slots, `z conj(z) = a^2 + b^2`. Blocks are summed before anything is
+//! relinearised, and the `F` features of a row are summed after the conversion, on shares, where that is
+//! local.
 //!
 //! - [`Pairing::Features`]: both squares belong to one token; one result for each group.
 //! - [`Pairing::Tokens`]: they belong to two. `z (conj(z) + z) / 2` has `a^2` in its real part and
@@ -97,9 +98,9 @@ impl SquareSums {
         Ok(results)
     }
 
-    /// The largest magnitude of a slot of any result, garbage included, if each part of each input's slots is at
-    /// most `part` in magnitude: `2 part^2` for each input, or `sqrt(2) part^2` with pairs of tokens. Noise is not
-    /// in it.
+    /// The largest magnitude of a slot of any result, garbage included, if each part of each input's slots is
+    /// at most `part` in magnitude: `2 part^2` for each input, or `sqrt(2) part^2` with pairs of tokens.
+    /// Noise is not in it.
     pub fn output_bound(&self, part: f64) -> f64 {
         let each = if self.parts() == 2 { std::f64::consts::SQRT_2 } else { 2.0 };
         self.layout.inputs(self.rows) as f64 * each * part * part

@@ -115,7 +115,8 @@ pub struct Precision {
 }
 
 impl Precision {
-    fn of(got: &[f64], want: &[f64]) -> Self {
+    /// Of these outputs, against what they should be.
+    pub fn of(got: &[f64], want: &[f64]) -> Self {
         let error = got.iter().zip(want).map(|(g, w)| (g - w).abs()).fold(0.0, f64::max);
         Self { error, largest: want.iter().fold(0.0, |m, x| x.abs().max(m)) }
     }

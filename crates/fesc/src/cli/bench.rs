@@ -88,8 +88,8 @@ pub enum Bench {
     ///
     /// --level measures key switches at every level instead: n, levels, level, digits, log_qp, op
     /// (relinearise_rescale, rotate, and hoisted_rotate, one of eight), threads, min_ms, median_ms,
-    /// precision_bits; with --json also set, chain, cpu_ms, transforms. --set takes any named set; its chain is
-    /// 0.
+    /// precision_bits; with --json also set, chain, cpu_ms, transforms. --set takes any named set; its chain
+    /// is 0.
     ///
     /// Example: fesc bench ckks --chain 3 --op multiply_rescale,rotate --threads 1,2
     Ckks(CkksArgs),

@@ -44,7 +44,8 @@ fn a_projection_does_what_its_formula_says_at_each_level() {
 
 #[test]
 fn full_blocks_have_the_counts_of_the_module_documentation() {
-    // HEInProj of mamba-base without its convolution, 128 tokens; the paper's blocks are half full of garbage.
+    // HEInProj of mamba-base without its convolution, 128 tokens; the paper's blocks are half full of
+    // garbage.
     for (pairing, segment, inputs, blocks) in [(Pairing::Tokens, 256, 3, 13), (Pairing::Features, 128, 3, 26)] {
         let layout = Layout { slots: 1 << 14, segment, tokens: 128, pairing, floor: 2 };
         let projection = Projection::new(layout, 768, 3328).unwrap();
@@ -133,7 +134,8 @@ fn encoded_weights_are_made_for_one_task_and_dropped() {
         assert_eq!(counting.words.now(), 0);
         (counting.words.most_bytes(), projection.steps())
     };
-    // Each diagonal has 8 values, whatever the number of slots; a task has all small steps of all inputs, twice.
+    // Each diagonal has 8 values, whatever the number of slots; a task has all small steps of all inputs,
+    // twice.
     let (few, steps) = most(24, 400);
     assert!(few <= (STEPS * 2 * 3 * steps * 8) as u64, "{few} values");
     assert_eq!(most(24, 800), (few, steps));

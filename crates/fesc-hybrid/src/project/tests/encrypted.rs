@@ -52,7 +52,7 @@ impl Session {
 
 #[test]
 fn an_encrypted_projection_with_convolution_is_the_direct_sum() {
-    let params = sets::IN_PROJ.params().unwrap();
+    let params = sets::PROJECT.params().unwrap();
     for (pairing, tokens) in [(Pairing::Tokens, 2 * 2048 + 5), (Pairing::Features, 2051)] {
         // A group of 2048 rows and one more, which is nearly empty.
         let layout = Layout { slots: params.slots(), segment: 8, tokens, pairing, floor: 2 };
@@ -85,7 +85,7 @@ fn an_encrypted_projection_with_convolution_is_the_direct_sum() {
 
 #[test]
 fn encrypted_sums_of_squares_are_those_of_each_token() {
-    let params = sets::IN_PROJ.params().unwrap();
+    let params = sets::PROJECT.params().unwrap();
     let layout = Layout { slots: params.slots(), segment: 16, tokens: 1500, pairing: Pairing::Tokens, floor: 2 };
     let kernel = SquareSums::new(layout, 21).unwrap();
     let x = numbers(1500 * 21, 12);

@@ -25,8 +25,8 @@ pub use op::CkksOp;
 pub use probe::Probe;
 
 /// A result with fewer correct bits in its worst slot is a fault of the scheme, not noise: a product at scale
-/// `2^40` and `N = 65536` has 23.5 (other scales that much less), and a rotation on chain 1, whose one special prime is no larger than a
-/// digit, 22.
+/// `2^40` and `N = 65536` has 23.5 (other scales that much less), and a rotation on chain 1, whose one
+/// special prime is no larger than a digit, 22.
 const LEAST_PRECISION: f64 = 21.0;
 
 /// Measures and prints.
