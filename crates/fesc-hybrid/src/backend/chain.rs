@@ -46,7 +46,7 @@ impl Chain {
     /// A chain of any size for [`Count`](super::Count) and [`Plain`](super::Plain): primes that are a little
     /// off a power of two, as real ones are, so that a circuit that mixes scales is refused.
     pub fn ideal(slots: usize, log_scale: u32, levels: usize, specials: usize) -> Self {
-        let off = |i: usize| 1.0 + (i as f64 + 1.0) * if i % 2 == 0 { 1e-6 } else { -1e-6 };
+        let off = |i: usize| 1.0 + (i as f64 + 1.0) * if i.is_multiple_of(2) { 1e-6 } else { -1e-6 };
         let moduli = (0..=levels).map(|i| 2f64.powi(log_scale as i32) * off(i)).collect();
         Self::new(slots, specials, log_scale, moduli)
     }

@@ -201,8 +201,8 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
         self.backend.encode_by(period, place, level)
     }
 
-    /// Copies what lies at place `from` of each run of `count` places, `stride` slots apart, to all of them. The
-    /// other places are zero.
+    /// Copies what lies at place `from` of each run of `count` places, `stride` slots apart, to all of them.
+    /// The other places are zero.
     fn spread(&self, c: B::Ct, stride: usize, count: usize, from: usize) -> Result<B::Ct> {
         // A run of all slots is cyclic: one direction will do, and fewer keys.
         let from = if stride * count == self.backend.slots() { usize::MAX } else { from };
