@@ -10,6 +10,8 @@ use crate::hescan::paper;
 use crate::hescan::tests::{Clear, SHAPES, count, equals_the_recurrence, run_encrypted, shape};
 
 const PARALLEL: Carry = Carry::Parallel;
+const NEEDED: Work = Work::Needed;
+const COUNTED: Work = Work::Counted;
 const SERIAL: Carry = Carry::Serial { refresh: None };
 
 fn options(state_slots: usize, block: usize) -> Options {
@@ -69,7 +71,7 @@ fn equals_the_recurrence_for_every_network_block_and_carry() {
         let shape = shape([tokens, 2, 4, 1, 4]);
         for block in [1, 2, 3, 4, 5, 7, 8, 13, 16, 31, 32].into_iter().filter(|b| *b <= tokens) {
             for topology in Topology::ALL {
-                for (carry, work) in [(PARALLEL, Work::Needed), (SERIAL, Work::Needed), (PARALLEL, Work::Counted)] {
+                for (carry, work) in [(PARALLEL, NEEDED), (SERIAL, NEEDED), (PARALLEL, COUNTED), (SERIAL, COUNTED)] {
                     holds(shape, 16, Options { topology, carry, work, end: 1, ..options(16, block) });
                 }
             }
@@ -198,6 +200,15 @@ fn the_ledger_equals_the_papers_formulas() {
     check(shape([52, 2, 4, 1, 4]), 16, 16, 16);
     check(paper::base(128), 1 << 14, paper::STATE_SLOTS, 128);
     check(paper::base(128), 1 << 14, paper::STATE_SLOTS, 32);
+}
+
+#[test]
+fn serial_carries_need_one_pass() {
+    let of = |carry, work| kernel(paper::base(2048), 1 << 14, Options { carry, work, ..options(1 << 14, 256) });
+    let nodes = Topology::BrentKung.compositions(256);
+    assert_eq!(of(SERIAL, NEEDED).compositions(), 8 * nodes + 7 * 256);
+    assert!(of(SERIAL, COUNTED).compositions() > 16 * nodes);
+    assert_eq!(of(SERIAL, NEEDED).depth(), of(SERIAL, COUNTED).depth());
 }
 
 #[test]
