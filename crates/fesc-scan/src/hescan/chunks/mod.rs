@@ -29,8 +29,8 @@
 //! [`Work::Counted`] makes what the paper counts: all prefixes in pass one, the summary of the last block,
 //! decays of prefixes that nobody uses, one broadcast of `a_R` for each composition, and a conjugation to
 //! separate the two parts of each result. [`Work::Needed`] leaves out what no result depends on, broadcasts
-//! each decay once, as a leaf, leaves two chunks in the two parts of a result, and with serial carries has one
-//! pass: the last state of a block is the carry of the next.
+//! each decay once, as a leaf, leaves two chunks in the two parts of a result, and with serial carries has
+//! one pass: the last state of a block is the carry of the next.
 //!
 //! # Cost
 //! Products `2 K_s C_res + 2 L K_s` ([`paper`](super::paper)), with several blocks `L K_s` more for the

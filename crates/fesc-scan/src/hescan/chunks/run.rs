@@ -16,6 +16,9 @@ struct Map<C> {
     s: Option<C>,
 }
 
+/// Contracted states of a block, and its last state if that is a carry.
+type Replayed<C> = (Vec<C>, Option<C>);
+
 /// A kernel, a back end and a packet.
 pub(super) struct Run<'a, B: Backend, F> {
     kernel: &'a Chunks,
@@ -107,13 +110,7 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
     }
 
     /// Pass two on one block: its contracted states, and its last state where that is a carry.
-    fn replay(
-        &self,
-        chunk: usize,
-        j: usize,
-        first: usize,
-        carry: Option<&Map<B::Ct>>,
-    ) -> Result<(Vec<B::Ct>, Option<B::Ct>)> {
+    fn replay(&self, chunk: usize, j: usize, first: usize, carry: Option<&Map<B::Ct>>) -> Result<Replayed<B::Ct>> {
         let plan = &self.kernel.plan;
         let mut maps = self.leaves(chunk, first, &plan.replay[j], "build")?;
         self.network(chunk, &plan.replay[j], &mut maps, None)?;

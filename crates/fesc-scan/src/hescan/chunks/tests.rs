@@ -255,13 +255,14 @@ fn live_ciphertexts_follow_the_schedule_and_not_the_number_of_chunks() {
 #[test]
 fn the_base_shape_is_counted_at_every_length() {
     for (tokens, block) in [(128, 128), (512, 512), (2048, 1024), (8192, 256)] {
-        let start = std::time::Instant::now();
-        for work in [Work::Needed, Work::Counted] {
-            let kernel = kernel(paper::base(tokens), 1 << 14, Options { work, ..options(1 << 14, block) });
+        for (work, hold, carry) in [(NEEDED, true, SERIAL), (NEEDED, false, PARALLEL), (COUNTED, false, PARALLEL)] {
+            let start = std::time::Instant::now();
+            let options = Options { work, hold, carry, ..options(1 << 14, block) };
+            let kernel = kernel(paper::base(tokens), 1 << 14, options);
             let counted = count(&kernel, Chain::ideal(1 << 14, 40, kernel.plan.top, 3));
             let tally = counted.operations().tally();
             println!(
-                "{tokens} {block} {work:?}: depth {}, key switches {}, broadcasts {}, keys {}, live {}, {:.2} s",
+                "{tokens} {block} {work:?} {hold} {carry:?}: depth {}, key switches {}, broadcasts {}, keys {}, live {}, {:.2} s",
                 kernel.depth(),
                 tally.key_switches(),
                 kernel.broadcasts(),
