@@ -18,6 +18,7 @@
 //! ([`mask`](crate::mask)).
 
 mod accumulate;
+mod matrix;
 mod products;
 mod sums;
 

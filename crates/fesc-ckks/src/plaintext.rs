@@ -18,8 +18,8 @@ pub struct Plaintext {
 
 metadata!(Plaintext, PeriodicPlaintext);
 
-/// A plaintext whose slots have a period `p`: its polynomial is one in `X^(N / 2p)`, so that a transformed limb
-/// is `2p` words, each for a run of `N / 2p` neighbours. Only these are kept. Made by
+/// A plaintext whose slots have a period `p`: its polynomial is one in `X^(N / 2p)`, so that a transformed
+/// limb is `2p` words, each for a run of `N / 2p` neighbours. Only these are kept. Made by
 /// [`Encoder::encode_periodic`](crate::Encoder::encode_periodic).
 #[derive(Clone)]
 pub struct PeriodicPlaintext {

@@ -3,7 +3,8 @@
 //! # What is in it
 //! - [`backend`]: the operations that a circuit is written in, and three back ends of them: one counts, one
 //!   computes on complex numbers in the clear, one computes on ciphertexts;
-//! - [`boundary`]: ciphertexts to additive shares and back; [`MESSAGES`].
+//! - [`boundary`]: ciphertexts to additive shares and back; [`MESSAGES`];
+//! - [`project`]: encrypted activations times known weights, and the convolution behind them.
 //!
 //! # Example
 //! A circuit is a function over any back end. Here it is counted, not run:
@@ -29,6 +30,7 @@
 pub mod backend;
 pub mod boundary;
 mod error;
+pub mod project;
 
 pub use boundary::MESSAGES;
 pub use error::{HybridError, Result};

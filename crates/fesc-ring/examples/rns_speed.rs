@@ -9,7 +9,7 @@ use fesc_ring::fft::{Fft, scale_and_round};
 use fesc_ring::modulus::Modulus;
 use fesc_ring::ntt::Ntt;
 use fesc_ring::primes::ntt_primes;
-use fesc_ring::rns::{Base, Mode, Packed, Prime};
+use fesc_ring::rns::{Base, Mode, Packed, Prime, Terms};
 use fesc_ring::{Prg, Ring, sample};
 use std::error::Error;
 use std::time::Instant;
@@ -91,6 +91,7 @@ fn kernels(log: u32, path: Path) -> Result<(), Box<dyn Error>> {
     let (x, y) = ([digits[0], digits[1]], [digits[2], digits[3]]);
     report.line("tensor", least(|| prime.tensor_with(path, x, y, [&mut o0, &mut o1, &mut o2])));
     report.line("square", least(|| prime.square_with(path, x, [&mut o0, &mut o1, &mut o2])));
+    sums(&report, n, path)?;
     let w = m.shoup(12345);
     report.line("(a - b) c", least(|| prime.sub_scale_with(path, w, x[0], x[1], &mut o0)));
     report.line("o + (a - b) c", least(|| prime.sub_scale_add_with(path, w, x[0], x[1], &mut o0)));
@@ -122,6 +123,37 @@ fn kernels(log: u32, path: Path) -> Result<(), Box<dyn Error>> {
         "residues of half of the coefficients",
         least(|| prime.reduce_signed_with(path, &whole, &mut o0[..slots])),
     );
+    Ok(())
+}
+
+/// Sums of products of ciphertexts from memory, all at once and one by one; and of 256 words with them.
+fn sums(report: &Report, n: usize, path: Path) -> Result<(), Box<dyn Error>> {
+    let m = Modulus::new(ntt_primes(40, n, 1)?[0])?;
+    let (prime, mut prg) = (Prime::new(m)?, Prg::from_seed([9; 16]));
+    let limbs: Vec<Aligned<u64>> = (0..256).map(|_| uniform(&mut prg, m, n)).collect();
+    let products: Vec<[[&[u64]; 2]; 2]> = limbs.chunks_exact(4).map(|l| [[&*l[0], &*l[1]], [&*l[2], &*l[3]]]).collect();
+    let words = uniform(&mut prg, m, 256);
+    let plain: Vec<(&[u64], [&[u64]; 2])> = limbs.chunks_exact(2).map(|l| (&*words, [&*l[0], &*l[1]])).collect();
+    let [mut x, mut y, mut z, mut u, mut v, mut w] = [(); 6].map(|()| Aligned::zeroed(n));
+    for count in [1, 8, 64] {
+        let terms = Terms { products: &products[..count], plain: &[] };
+        let us = least(|| prime.sum_with(path, terms, false, [&mut x, &mut y], &mut z)) / count as f64;
+        report.line(&format!("sum of {count} products, one of them"), us);
+    }
+    let us = least(|| {
+        for [a, b] in &products {
+            prime.tensor_with(path, *a, *b, [&mut u, &mut v, &mut w]);
+            prime.add_assign_with(path, &mut x, &u);
+            prime.add_assign_with(path, &mut y, &v);
+            prime.add_assign_with(path, &mut z, &w);
+        }
+    });
+    report.line("64 tensors and sums, one of them", us / 64.0);
+    for count in [1, 8, 128] {
+        let terms = Terms { products: &[], plain: &plain[..count] };
+        let us = least(|| prime.sum_with(path, terms, false, [&mut x, &mut y], &mut [])) / count as f64;
+        report.line(&format!("sum of {count} periodic plaintexts, one of them"), us);
+    }
     Ok(())
 }
 

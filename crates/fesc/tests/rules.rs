@@ -20,16 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fesc-model", &["fesc-ring", "fesc-approx"]),
     (
         "fesc-scan",
-        &[
-            "fesc-ring",
-            "fesc-net",
-            "fesc-ot",
-            "fesc-approx",
-            "fesc-mpc",
-            "fesc-ckks",
-            "fesc-hybrid",
-            "fesc-model",
-        ],
+        &["fesc-ring", "fesc-net", "fesc-ot", "fesc-approx", "fesc-mpc", "fesc-ckks", "fesc-hybrid", "fesc-model"],
     ),
     (
         "fesc-infer",

@@ -1,5 +1,5 @@
-//! Slots of period `p`, encoded by transforms of `p` slots and degree `2p`: what diagonals of weights are when
-//! several inputs lie side by side in one ciphertext.
+//! Slots of period `p`, encoded by transforms of `p` slots and degree `2p`: what diagonals of weights are
+//! when several inputs lie side by side in one ciphertext.
 //!
 //! Cost: a transform of `p` complex points and one of degree `2p` per limb, instead of `N / 2` and `N`. The
 //! first use of a period prepares its tables.

@@ -16,8 +16,8 @@
 //! share errs by 1/2 from rounding and by at most [`DECODE_UNITS`] from the transform
 //! ([`Encoder::share_width`] refuses more): together `|e| <= 5`, and 1 unless the width is at its limit.
 //!
-//! The way back takes shares that add up over the integers, without a wrap. [`Encoder::encode_share`] is right
-//! to one unit of a coefficient, [`Encoder::encode_share_wide`] to [`WIDE_ERROR`] of a slot.
+//! The way back takes shares that add up over the integers, without a wrap. [`Encoder::encode_share`] is
+//! right to one unit of a coefficient, [`Encoder::encode_share_wide`] to [`WIDE_ERROR`] of a slot.
 //!
 //! **No reaction.** Shares come out of a decryption, and a client whose error, retry or time depended on them
 //! would tell the server about its key. So the widths are public numbers that the protocol fixes, they are
@@ -150,8 +150,8 @@ impl Encoder {
     }
 
     /// [`Encoder::encode_share`] for integers of `bits` bits, a public number that the protocol fixes; values
-    /// beyond it are reduced silently. Up to 90 bits with 16 fractional bits at `N = 32768`: parts that add up
-    /// over the integers are encoded to parts whose slots add up to within `2^-21`.
+    /// beyond it are reduced silently. Up to 90 bits with 16 fractional bits at `N = 32768`: parts that add
+    /// up over the integers are encoded to parts whose slots add up to within `2^-21`.
     ///
     /// # Errors
     /// [`CkksError::TooMany`] slots, [`CkksError::ShareScale`], and [`CkksError::ShareTooLarge`] for a width

@@ -1,4 +1,5 @@
-//! Sums of many products: of ciphertexts, of ciphertexts with periodic plaintexts, and ciphertexts themselves.
+//! Sums of many products: of ciphertexts, of ciphertexts with periodic plaintexts, and ciphertexts
+//! themselves.
 //!
 //! ```text
 //! sum_i a_i b_i + sum_j w_j c_j + sum_k f_k d_k,    f_k = round(scale / scale of d_k)
@@ -142,8 +143,8 @@ impl Evaluator {
     }
 
     /// The same value at a lower level and at a chosen scale: the first `level + 2` limbs times the integer
-    /// `k = round(scale q / scale of c)`, divided by `q = q_(level + 1)`. The scale is then `scale`, to `1 / 2k`
-    /// of itself. At the level of `c` it is a copy, and the scales must be equal.
+    /// `k = round(scale q / scale of c)`, divided by `q = q_(level + 1)`. The scale is then `scale`, to `1 /
+    /// 2k` of itself. At the level of `c` it is a copy, and the scales must be equal.
     ///
     /// # Errors
     /// [`CkksError::Level`] for a level above that of `c`, [`CkksError::Factor`] for `k` outside `2^36 ..
@@ -209,7 +210,7 @@ impl Evaluator {
         })
     }
 
-    fn check_plain_products(
+    pub(super) fn check_plain_products(
         &self,
         level: usize,
         scale: f64,

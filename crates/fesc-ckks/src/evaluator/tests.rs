@@ -180,8 +180,11 @@ fn operations_use_their_buffers_again() {
     let diagonals: Vec<_> = (0..4).map(|k| (k, x.clone())).collect();
     let n1 = std::num::NonZeroUsize::new(2);
     let map = crate::linear::Transform::prepare(&pair.params, &diagonals, 3, q, n1).unwrap();
+    let plain = crate::Encoder::new(&pair.params).encode_periodic(&x[..4], 3, pair.params.scale()).unwrap();
     let e = &pair.evaluator;
     let round = || {
+        drop(e.product_sum(3, &[(&a, &b), (&b, &b)], &[(&a, &plain)], &[&a]).unwrap());
+        drop(e.lower(&a, 1, a.scale).unwrap());
         let product = e.multiply_rescale(&a, &b).unwrap();
         let sum = e.add(&e.multiply(&a, &b).unwrap(), &e.square(&a).unwrap()).unwrap();
         let many = e.rotate_many(&e.rescale(&sum).unwrap(), &[1, 2]).unwrap();

@@ -2,8 +2,9 @@
 //!
 //! `Y` is a root of `Y^(2p) + 1`. Slot `j` of the whole ring is the value at `Y = exp(i pi 5^j / 2p)`, so the
 //! slots are those of the small ring, again and again. Place `i` of a transformed limb is the value at
-//! `psi^(2 brv(i) + 1)`; there `Y = (psi^(N / 2p))^(2 brv(i) + 1)` depends on `brv(i) mod 2p`, the upper bits of
-//! `i`: a run of `N / 2p` neighbours has the value of one place of the small transform with root `psi^(N / 2p)`.
+//! `psi^(2 brv(i) + 1)`; there `Y = (psi^(N / 2p))^(2 brv(i) + 1)` depends on `brv(i) mod 2p`, the upper bits
+//! of `i`: a run of `N / 2p` neighbours has the value of one place of the small transform with root `psi^(N /
+//! 2p)`.
 
 use fesc_ring::fft::Fft;
 use fesc_ring::ntt::Ntt;

@@ -13,7 +13,7 @@ use fesc_ckks::{Ciphertext, Encoder, PeriodicPlaintext, Tensor};
 use num_complex::Complex64;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::{Backend, Chain, Operation, Operations, Term, check_above, check_level};
+use super::{Backend, Chain, Operation, Operations, Term, Weights, check_above, check_level, check_period};
 use crate::{HybridError, Result};
 
 /// A ciphertext of this back end.
@@ -83,6 +83,13 @@ impl Backend for Ckks {
         Ok(self.evaluator.sub(a, b)?)
     }
 
+    fn add_values(&self, a: &Ciphertext, values: &[Complex64]) -> Result<Ciphertext> {
+        check_period(values.len(), self.chain.slots())?;
+        let slots: Vec<Complex64> = values.iter().copied().cycle().take(self.chain.slots()).collect();
+        let plain = self.encoder.encode(&slots, a.level(), a.scale())?;
+        Ok(self.evaluator.add_plain(a, &plain)?)
+    }
+
     fn times_i(&self, a: &Ciphertext) -> Result<Ciphertext> {
         Ok(self.evaluator.multiply_by_i(a)?)
     }
@@ -110,6 +117,14 @@ impl Backend for Ckks {
         self.evaluator.add_plain_products(sum, &sorted.plain)?;
         sorted.addends.iter().try_for_each(|c| self.evaluator.add_scaled(sum, c))?;
         Ok(())
+    }
+
+    fn extend_many(&self, sums: &mut [Tensor], factors: &[&Ciphertext], weights: &Weights<Self>) -> Result<()> {
+        let Some(level) = sums.first().map(Tensor::level) else { return Ok(()) };
+        factors.iter().try_for_each(|c| check_level("a product by a plaintext", level, c.level()))?;
+        let count = weights.iter().map(|w| w.len() as u64).sum();
+        self.operations.write(Operation::PlainProduct, level, count);
+        Ok(self.evaluator.add_plain_matrix(sums, factors, weights)?)
     }
 
     fn finish(&self, sum: Tensor) -> Result<Ciphertext> {

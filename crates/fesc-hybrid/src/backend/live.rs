@@ -45,7 +45,7 @@ pub struct Live {
 
 impl Live {
     /// One more, of so many bytes.
-    pub(super) fn new(counts: &Arc<LiveCounts>, bytes: u64) -> Self {
+    pub(crate) fn new(counts: &Arc<LiveCounts>, bytes: u64) -> Self {
         let now = counts.now.fetch_add(1, Ordering::Relaxed) + 1;
         let all = counts.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         raise(&counts.most, now);

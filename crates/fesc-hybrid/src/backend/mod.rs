@@ -58,6 +58,9 @@ pub enum Factor<B: Backend + ?Sized> {
     Pt(B::Pt),
 }
 
+/// For each of several sums: places of factors and what they are multiplied by.
+pub type Weights<B> = [Vec<(usize, <B as Backend>::Pt)>];
+
 /// What executes a circuit.
 pub trait Backend: Sync {
     /// A ciphertext. Cloning may be a copy of megabytes.
@@ -103,6 +106,12 @@ pub trait Backend: Sync {
     /// If levels or scales differ.
     fn sub(&self, a: &Self::Ct, b: &Self::Ct) -> Result<Self::Ct>;
 
+    /// `a` plus known values. Fewer values than slots, a power of two, are repeated.
+    ///
+    /// # Errors
+    /// If they cannot be encoded.
+    fn add_values(&self, a: &Self::Ct, values: &[Complex64]) -> Result<Self::Ct>;
+
     /// `a` times `i`. No level, no key.
     ///
     /// # Errors
@@ -132,6 +141,19 @@ pub trait Backend: Sync {
     /// # Errors
     /// If a level or scale does not fit.
     fn extend(&self, sum: &mut Self::Sum, terms: &[Term<'_, Self>]) -> Result<()>;
+
+    /// Adds products of shared factors by plaintexts to several sums at one level: to sum `j` the products
+    /// `factors[i] w` for all `(i, w)` in `weights[j]`. A back end may read a factor once for all sums.
+    ///
+    /// # Errors
+    /// As [`Backend::extend`].
+    fn extend_many(&self, sums: &mut [Self::Sum], factors: &[&Self::Ct], weights: &Weights<Self>) -> Result<()> {
+        for (sum, weights) in sums.iter_mut().zip(weights) {
+            let terms: Vec<_> = weights.iter().map(|(i, w)| Term::Plain(factors[*i], w)).collect();
+            self.extend(sum, &terms)?;
+        }
+        Ok(())
+    }
 
     /// Relinearised if it must be, and rescaled: at the level below.
     ///
@@ -199,6 +221,15 @@ pub trait Backend: Sync {
         }
         Ok(c)
     }
+}
+
+/// Refuses a number of values that cannot be repeated over all slots.
+fn check_period(values: usize, slots: usize) -> Result<()> {
+    if values.is_power_of_two() && values <= slots {
+        return Ok(());
+    }
+    let need = format!("a power of two up to {slots}");
+    Err(HybridError::Shape { what: "values of a plaintext", got: values, need })
 }
 
 /// Refuses a factor that is not at the level of its product.

@@ -10,7 +10,7 @@ use fesc_ckks::{Params, noise};
 use fesc_ring::Prg;
 use num_complex::Complex64;
 
-use super::{Backend, Chain, Live, LiveCounts, Operation, Operations, Term, check_above, check_level};
+use super::{Backend, Chain, Live, LiveCounts, Operation, Operations, Term, check_above, check_level, check_period};
 use crate::{HybridError, Result};
 
 /// Largest relative difference of scales that counts as equal.
@@ -177,11 +177,7 @@ impl Backend for Plain {
     }
 
     fn encode(&self, values: &[Complex64], level: usize) -> Result<Self::Pt> {
-        let n = self.chain.slots();
-        if !values.len().is_power_of_two() || values.len() > n {
-            let need = format!("a power of two up to {n}");
-            return Err(HybridError::Shape { what: "values of a plaintext", got: values.len(), need });
-        }
+        check_period(values.len(), self.chain.slots())?;
         Ok((values.to_vec(), level))
     }
 
@@ -191,6 +187,12 @@ impl Backend for Plain {
 
     fn sub(&self, a: &PlainCt, b: &PlainCt) -> Result<PlainCt> {
         self.pair(a, b, |x, y| x - y)
+    }
+
+    fn add_values(&self, a: &PlainCt, values: &[Complex64]) -> Result<PlainCt> {
+        check_period(values.len(), self.chain.slots())?;
+        let slots = a.slots.iter().zip(values.iter().cycle()).map(|(x, y)| x + y).collect();
+        Ok(self.noised(slots, a.level, a.scale, a.variance, 0.0))
     }
 
     fn times_i(&self, a: &PlainCt) -> Result<PlainCt> {

@@ -18,8 +18,7 @@
 //! docs/SECURITY-ARGUMENTS.md, L.
 //!
 //! # What is not guaranteed
-//! That the caller's bound on the phase is right ([`MaskBound`]). Time: conversions of wide integers to
-//! floating point depend on leading zeros, of the party's own masked parts.
+//! That the caller's bound on the phase is right ([`MaskBound`]). Constant time, beyond branches.
 
 mod codec;
 mod layout;

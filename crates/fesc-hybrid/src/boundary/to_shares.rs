@@ -32,6 +32,7 @@ use super::report::BoundaryReport;
 use crate::{HybridError, Result};
 
 /// How far a ciphertext's scale may be from the plan's: rescalings by primes that are near a power of two.
+/// What a scale is must be public: it travels.
 const SCALE_TOLERANCE: f64 = 1.0 / (1u64 << 20) as f64;
 
 /// What is masked: public numbers.

@@ -8,12 +8,13 @@
 //! alone is a constant).
 //!
 //! **Order of work.** Parts of [`PART`] coefficients: their unreduced sums, three pairs of words, stay in the
-//! first-level cache while one group of at most [`GROUP`] terms after the other is read, so that there are few
-//! streams at a time, however many terms there are. A group's sums are in registers. A plaintext is spread
-//! over the part before its group.
+//! first-level cache while one group of at most [`GROUP`] terms after the other is read, so that there are
+//! few streams at a time, however many terms there are. A group's sums are in registers. A plaintext is
+//! spread over the part before its group.
 //!
 //! Cost of a term for eight elements: 8 multiply-adds, a quarter of 12 loads and stores of the sums, and 256
 //! bytes that come from memory, which is the limit. The reductions, 36 operations, are once for all terms.
+//! `examples/rns_speed.rs` compares with products and sums one by one: half the time from memory.
 //!
 //! Bounds: `depth` products fit a sum, and the middle part has two per term; more terms are taken in several
 //! rounds that add to the output.
@@ -40,10 +41,15 @@ pub struct Terms<'a> {
     pub plain: &'a [(&'a [u64], [&'a [u64]; 2])],
 }
 
-/// Unreduced sums of a part: low and high words of the three results.
+/// What a part is worked on in.
 #[cfg(target_arch = "x86_64")]
 #[repr(align(64))]
-struct Sums([[u64; PART]; 6]);
+struct Scratch {
+    /// Unreduced sums: low and high words of the three results.
+    sums: [[u64; PART]; 6],
+    /// The plaintexts of a group, spread.
+    factors: [[u64; PART]; GROUP],
+}
 
 impl Prime {
     /// The sum of all terms, in place of what `out` and `square` hold or added to it, on the best path.
@@ -72,6 +78,8 @@ impl Prime {
         let [x, y] = out;
         let mut out = [x, y, square];
         let vectors = self.vector_part(path, len);
+        #[cfg(target_arch = "x86_64")]
+        let mut scratch = Scratch { sums: [[0; PART]; 6], factors: [[0; PART]; GROUP] };
         for start in (0..len).step_by(PART) {
             let end = len.min(start + PART);
             let simd = vectors.clamp(start, end);
@@ -80,7 +88,7 @@ impl Prime {
                 if simd > start {
                     // SAFETY: the processor has the path; all vectors were found to reach `simd`, which is at
                     // most PART and a multiple of 8 above `start`; a round has at most `depth` products.
-                    unsafe { self.sum_avx512(terms, add || k > 0, &mut out, start, simd) };
+                    unsafe { self.sum_avx512(&mut scratch, terms, add || k > 0, &mut out, start, simd) };
                 }
                 self.sum_portable(terms, add || k > 0, &mut out, simd, end);
             }
@@ -132,36 +140,50 @@ impl Prime {
 
     /// The elements from `from` to `to` with AVX-512 IFMA.
     ///
-    /// # Safety
-    /// The processor must have AVX-512 F and IFMA; `to` is within all vectors that are not empty, above `from`
-    /// by a multiple of 8 that is at most [`PART`]; at most `depth` products to a sum.
+    /// # Safety The processor must have AVX-512 F and IFMA; `to` is within all vectors that are not empty,
+    /// above `from` by a multiple of 8 that is at most [`PART`]; at most `depth` products to a sum.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    unsafe fn sum_avx512(&self, terms: Terms<'_>, add: bool, out: &mut [&mut [u64]; 3], from: usize, to: usize) {
+    unsafe fn sum_avx512(
+        &self,
+        scratch: &mut Scratch,
+        terms: Terms<'_>,
+        add: bool,
+        out: &mut [&mut [u64]; 3],
+        from: usize,
+        to: usize,
+    ) {
         let len = to - from;
-        let mut sums = Sums([[0; PART]; 6]);
         // SAFETY: the caller's promise; a chunk has 1 to GROUP terms.
         unsafe {
-            for group in terms.products.chunks(GROUP) {
-                match group.len() {
-                    1 => add_products::<1>(&mut sums, group, from, len),
-                    2 => add_products::<2>(&mut sums, group, from, len),
-                    3 => add_products::<3>(&mut sums, group, from, len),
-                    _ => add_products::<GROUP>(&mut sums, group, from, len),
+            if terms.products.is_empty() {
+                scratch.sums.iter_mut().for_each(|words| words[..len].fill(0));
+            }
+            for (k, group) in terms.products.chunks(GROUP).enumerate() {
+                match (k == 0, group.len()) {
+                    // The first group finds no sums.
+                    (true, 1) => add_products::<1, true>(scratch, group, from, len),
+                    (true, 2) => add_products::<2, true>(scratch, group, from, len),
+                    (true, 3) => add_products::<3, true>(scratch, group, from, len),
+                    (true, _) => add_products::<GROUP, true>(scratch, group, from, len),
+                    (false, 1) => add_products::<1, false>(scratch, group, from, len),
+                    (false, 2) => add_products::<2, false>(scratch, group, from, len),
+                    (false, 3) => add_products::<3, false>(scratch, group, from, len),
+                    (false, _) => add_products::<GROUP, false>(scratch, group, from, len),
                 }
             }
             for group in terms.plain.chunks(GROUP) {
                 match group.len() {
-                    1 => add_plain::<1>(&mut sums, group, from, len),
-                    2 => add_plain::<2>(&mut sums, group, from, len),
-                    3 => add_plain::<3>(&mut sums, group, from, len),
-                    _ => add_plain::<GROUP>(&mut sums, group, from, len),
+                    1 => add_plain::<1>(scratch, group, from, len),
+                    2 => add_plain::<2>(scratch, group, from, len),
+                    3 => add_plain::<3>(scratch, group, from, len),
+                    _ => add_plain::<GROUP>(scratch, group, from, len),
                 }
             }
             let c = Consts::new(self);
             for (k, out) in out.iter_mut().enumerate().filter(|(_, out)| !out.is_empty()) {
                 for i in (0..len).step_by(8) {
-                    let r = c.reduce_lazy(sums.get(k, i));
+                    let r = c.reduce_lazy(scratch.get(k, i));
                     let r = match add {
                         true => c.fold_four(_mm512_add_epi64(r, load(out, from + i))),
                         false => c.fold_two(r),
@@ -189,43 +211,49 @@ fn spread(words: &[u64], len: usize, from: usize, out: &mut [u64]) {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Sums {
+impl Scratch {
     /// # Safety
     /// The processor must have AVX-512 F; `i + 8` is at most [`PART`].
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn get(&self, k: usize, i: usize) -> Sum {
         // SAFETY: the caller's promise.
-        unsafe { Sum::new(load(&self.0[2 * k], i), load(&self.0[2 * k + 1], i)) }
+        unsafe { Sum::new(load(&self.sums[2 * k], i), load(&self.sums[2 * k + 1], i)) }
     }
 
     /// # Safety
-    /// As for [`Sums::get`].
+    /// As for [`Scratch::get`].
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn set(&mut self, k: usize, i: usize, sum: Sum) {
         let [lo, hi] = sum.parts();
         // SAFETY: the caller's promise.
         unsafe {
-            store(&mut self.0[2 * k], i, lo);
-            store(&mut self.0[2 * k + 1], i, hi);
+            store(&mut self.sums[2 * k], i, lo);
+            store(&mut self.sums[2 * k + 1], i, hi);
         }
     }
 }
 
-/// Adds `G` products of ciphertexts.
+/// Adds `G` products of ciphertexts, or puts them in place of the sums.
 ///
 /// # Safety
 /// The processor must have AVX-512 F and IFMA; there are `G` terms; `len` is a multiple of 8 and at most
 /// [`PART`], `from + len` within all vectors.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512ifma")]
-unsafe fn add_products<const G: usize>(sums: &mut Sums, terms: &[[[&[u64]; 2]; 2]], from: usize, len: usize) {
+unsafe fn add_products<const G: usize, const FIRST: bool>(
+    scratch: &mut Scratch,
+    terms: &[[[&[u64]; 2]; 2]],
+    from: usize,
+    len: usize,
+) {
     debug_assert_eq!(terms.len(), G);
     for i in (0..len).step_by(8) {
         // SAFETY: the caller's promise.
         unsafe {
-            let (mut s0, mut s1, mut s2) = (sums.get(0, i), sums.get(1, i), sums.get(2, i));
+            let start = |k: usize| if FIRST { Sum::zero() } else { scratch.get(k, i) };
+            let (mut s0, mut s1, mut s2) = (start(0), start(1), start(2));
             for g in 0..G {
                 let [a, b] = *terms.get_unchecked(g);
                 let ([a0, a1], [b0, b1]) = (a.map(|x| load(x, from + i)), b.map(|x| load(x, from + i)));
@@ -233,9 +261,9 @@ unsafe fn add_products<const G: usize>(sums: &mut Sums, terms: &[[[&[u64]; 2]; 2
                 s1 = s1.add_product(a0, b1).add_product(a1, b0);
                 s2 = s2.add_product(a1, b1);
             }
-            sums.set(0, i, s0);
-            sums.set(1, i, s1);
-            sums.set(2, i, s2);
+            scratch.set(0, i, s0);
+            scratch.set(1, i, s1);
+            scratch.set(2, i, s2);
         }
     }
 }
@@ -246,24 +274,23 @@ unsafe fn add_products<const G: usize>(sums: &mut Sums, terms: &[[[&[u64]; 2]; 2
 /// As for [`add_products`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512ifma")]
-unsafe fn add_plain<const G: usize>(sums: &mut Sums, terms: &[(&[u64], [&[u64]; 2])], from: usize, len: usize) {
+unsafe fn add_plain<const G: usize>(scratch: &mut Scratch, terms: &[(&[u64], [&[u64]; 2])], from: usize, len: usize) {
     debug_assert_eq!(terms.len(), G);
-    let mut factors = [[0; PART]; G];
-    for ((w, c), factor) in terms.iter().zip(&mut factors) {
+    for ((w, c), factor) in terms.iter().zip(&mut scratch.factors) {
         spread(w, c[0].len(), from, &mut factor[..len]);
     }
     for i in (0..len).step_by(8) {
         // SAFETY: the caller's promise.
         unsafe {
-            let (mut s0, mut s1) = (sums.get(0, i), sums.get(1, i));
-            for (g, factor) in factors.iter().enumerate() {
+            let (mut s0, mut s1) = (scratch.get(0, i), scratch.get(1, i));
+            for (g, factor) in scratch.factors[..G].iter().enumerate() {
                 let (_, [c0, c1]) = *terms.get_unchecked(g);
                 let w = load(factor, i);
                 s0 = s0.add_product(w, load(c0, from + i));
                 s1 = s1.add_product(w, load(c1, from + i));
             }
-            sums.set(0, i, s0);
-            sums.set(1, i, s1);
+            scratch.set(0, i, s0);
+            scratch.set(1, i, s1);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The block dual form under encryption (the paper's comparison of scans, section app:scan-comparison): the
-//! scan as masked products of scores, no state.
+//! The block dual form under encryption, beside the paper's scan (section sec:ks-he:scan) and not in it: the
+//! outputs as sums of scores times inputs, the decays as masks.
 //!
 //! With `S_d(i) = C_i . B_(i-d)` the output is a sum over shifts `d`,
 //!
@@ -11,29 +11,49 @@
 //! block of `2^(k+1)` tokens, with `m` the first token of the right half,
 //!
 //! ```text
-//! prod of a over j < t <= i  =  l_k[i] r_k[j],   l_k[i] = prod over m <= t <= i,   r_k[j] = prod over j < t < m,
+//! prod of a over j < t <= i  =  l_k[i] r_k[j],
+//! l_k[i] = prod of a over m <= t <= i,   r_k[j] = prod of a over j < t < m,
 //! ```
 //!
-//! and `l_k` is zero in left halves, `r_k` in right halves. For every shift `d < 2^(k+1)`, cyclic in the slots,
-//! `l_k[i] r_k[i-d]` is then zero unless `i` and `i - d` are in one block: the zeros are every mask. Shifts
-//! below [`NEAR`] take their product of decays directly, for all tokens at once. All products of decays come
-//! from shares, as [`Value::Decays`].
+//! and `l_k` is zero in left halves, `r_k` in right halves. For every shift `d < 2^(k+1)`, cyclic in the
+//! slots, `l_k[i] r_k[i-d]` is then zero unless `i` and `i - d` are in one block: the zeros are every mask.
+//! Shifts below [`NEAR`] take their product of decays directly, for all tokens at once. All products of
+//! decays come from shares, as [`Value::Decays`].
 //!
 //! # Slots
-//! `(high, token)`. For x, l and r the high axis has complex channels: `p` and `p + P/2` of a head share their
-//! decays, B and C. For B and C it has states, cyclic, so that the sum over states is in every place: a score
-//! is replicated over channels by the sum itself. B has shifts 0 and 1 in its real and imaginary part; a
-//! conjugation splits the two scores. A shift is `g + b`, `b` below the number of baby steps: scores stay
-//! moved by `g` (rotated C, rotated B), meet x moved by `b`, and the sum over `b` is moved by `g`.
+//! `(high, token)`. For x, l and r the high axis has complex channels: `p` and `p + P/2` of a head share
+//! their decays, B and C. For B and C it has states, cyclic, so that the sum over states is in every place: a
+//! score is replicated over channels by the sum itself. B has shifts 0 and 1 in its real and imaginary part;
+//! a conjugation splits the two scores. A shift is `g + b`, `b` below the number of baby steps: scores stay
+//! moved to the left by `g`, meet x moved by `b`, and the sum over `b` is moved by `g`.
+//!
+//! # Carries
+//! With chunks of Q tokens the above is done inside of each (all chunks lie on the token axis), and a chunk
+//! gets the state before it from states, Q of them on the places of a chunk's tokens:
+//!
+//! ```text
+//! s_c[n] = sum_j B_j[n] (col x)_j,   H_c = A_(c-1) H_(c-1) + s_(c-1),   m_i += row_i sum_n C_i[n] H_c[n].
+//! ```
+//!
+//! Both sums are products by a band of diagonals of B and C, which come from shares in that layout; the
+//! recurrence over chunks takes four chunks a step.
 //!
 //! # Cost
-//! Depth 3. [`DualScan::key_switches`] has the formula; 24 heads of 64 channels with 128 states and 128 tokens
-//! in 16384 slots take 1190. Work grows with the square of the tokens, so that this is a kernel for short
-//! documents; scores of all shifts of a group are in memory at once.
+//! [`DualScan::key_switches`] has the formula, [`DualScan::depth`] the levels. 24 heads of 64 channels with
+//! 128 states in 16384 slots:
+//!
+//! | tokens | one chunk | depth | chunks of 128 | depth |
+//! |---|---|---|---|---|
+//! | 128 | 1104 | 3 | | |
+//! | 512 | 7264 | 3 | 5232 | 5 |
+//! | 2048 | 53888 | 3 | 19936 | 6 |
+//!
+//! Scores of all shifts of a group are in memory at once: as many ciphertexts as a chunk has tokens.
 //!
 //! # What is not guaranteed
-//! Results are relative to the largest output, and are twice as large inside of the circuit.
+//! The error is relative to the largest output. Slots that name no output hold nothing but noise.
 
+mod carry;
 mod layout;
 mod run;
 #[cfg(test)]
@@ -49,8 +69,8 @@ use layout::Input;
 /// together: with 8 there are 2 key switches fewer and 2 inputs more for every block of channels.
 pub const NEAR: usize = 4;
 
-/// Levels from the inputs to the results.
-pub const DEPTH: usize = 3;
+/// Key switches that take as long as one more input takes both parties: about 6 ms.
+const INPUT: usize = 3;
 
 /// The block dual form for one shape and number of slots.
 #[derive(Debug, Clone)]
@@ -61,17 +81,37 @@ pub struct DualScan {
     out: usize,
     /// Baby steps, a power of two from [`NEAR`].
     baby: usize,
+    /// States of a ciphertext of B or C, a power of two.
+    states: usize,
+    /// Tokens of a chunk, a power of two: all, unless there are carries.
+    chunk: usize,
     /// All inputs, sorted.
     inputs: Vec<Input>,
 }
 
 impl DualScan {
-    /// A plan that leaves results at level `out`. The number of baby steps is the one with the fewest key
-    /// switches.
+    /// One chunk of all tokens: depth 3, work that grows with the square of the tokens. Results are at level
+    /// `out`. Baby steps and states of a ciphertext are those with the least
+    /// work.
     ///
     /// # Errors
-    /// If the tokens are none or more than the slots, the slots no power of two, or heads no multiple of groups.
+    /// If the tokens are none or more than the slots, the slots no power of two, a size 0, or heads no
+    /// multiple of groups.
     pub fn new(shape: ScanShape, slots: usize, out: usize) -> Result<Self> {
+        Self::with_chunk(shape, slots, out, shape.tokens.next_power_of_two())
+    }
+
+    /// Chunks of as many tokens as there are states (padded), and carries between them: [`DualScan::depth`]
+    /// levels, work that grows with the tokens. One chunk, if the tokens are no more than that.
+    ///
+    /// # Errors
+    /// As [`DualScan::new`].
+    pub fn chunked(shape: ScanShape, slots: usize, out: usize) -> Result<Self> {
+        let all = shape.tokens.next_power_of_two();
+        Self::with_chunk(shape, slots, out, shape.state.next_power_of_two().max(NEAR).min(all))
+    }
+
+    fn with_chunk(shape: ScanShape, slots: usize, out: usize, chunk: usize) -> Result<Self> {
         let refuse = |what, got, need: String| Err(HybridError::Shape { what, got, need });
         if !slots.is_power_of_two() {
             return refuse("slots", slots, "a power of two is needed".into());
@@ -79,34 +119,43 @@ impl DualScan {
         if shape.tokens == 0 || shape.tokens > slots {
             return refuse("tokens", shape.tokens, format!("1 to {slots} (the slots) are possible"));
         }
-        if [shape.heads, shape.head_dim, shape.groups, shape.state].contains(&0)
-            || !shape.heads.is_multiple_of(shape.groups)
-        {
+        let sizes = [shape.heads, shape.head_dim, shape.groups, shape.state];
+        if sizes.contains(&0) || !shape.heads.is_multiple_of(shape.groups) {
             return refuse("heads", shape.heads, format!("a multiple of {} groups is needed, no size 0", shape.groups));
         }
-        let mut plan = Self { shape, slots, out, baby: NEAR, inputs: Vec::new() };
-        let steps = (NEAR.ilog2()..=plan.axis().ilog2().max(NEAR.ilog2())).map(|k| 1 << k);
-        plan.baby = steps.min_by_key(|&baby| Self { baby, ..plan.clone() }.key_switches()).unwrap_or(NEAR);
+        let all_states = shape.state.next_power_of_two().min(slots / shape.tokens.next_power_of_two());
+        let mut plan = Self { shape, slots, out, baby: NEAR, states: all_states, chunk, inputs: Vec::new() };
+        let babies = (NEAR.ilog2()..=chunk.ilog2().max(NEAR.ilog2())).map(|k| 1 << k);
+        let pairs = babies.flat_map(|baby| (0..=all_states.ilog2()).map(move |k| (baby, 1 << k)));
+        let cost = |&(baby, states): &(usize, usize)| {
+            let plan = Self { baby, states, ..plan.clone() };
+            plan.key_switches() as usize + INPUT * 2 * shape.groups * plan.parts()
+        };
+        (plan.baby, plan.states) = pairs.min_by_key(cost).unwrap_or((NEAR, all_states));
         plan.inputs = plan.all_inputs();
         Ok(plan)
     }
 
+    /// Levels from the highest input to the results: 3, or with carries `4 + log4 chunks`.
+    pub fn depth(&self) -> usize {
+        if self.carries() { 4 + self.strides().len() } else { 3 }
+    }
+
     /// Key switches, by formula: for every group
-    /// `pairs (2 + log2 states) + chunks (rotations of B and C)`, for every block of channels
-    /// `2 (near - 1) + 1 + sum over levels (1 + babies + 2 giants - [shifts of giant 0])`.
+    /// `pairs (2 + log2 states) + parts (rotations of B and C)`, for every block of channels
+    /// `2 (near - 1) + 1 + sum over levels (1 + babies + 2 giants - [shifts of giant 0])` and its carries.
     pub fn key_switches(&self) -> u64 {
-        let frames = self.shape.tokens.div_ceil(self.baby);
-        let (full, rest) = (self.shape.tokens / self.baby, self.shape.tokens % self.baby);
-        let pairs = full * self.baby / 2 + rest.div_ceil(2);
-        let rotations = self.baby.min(self.shape.tokens).div_ceil(2) - 1 + frames - 1;
-        let scores = pairs * (2 + self.states().ilog2() as usize) + self.chunks() * rotations;
+        let (span, baby) = (self.span(), self.baby);
+        let pairs = span.div_ceil(2);
+        let rotations = baby.min(span).div_ceil(2) - 1 + span.div_ceil(baby) - 1;
+        let scores = pairs * (2 + self.states.ilog2() as usize) + self.parts() * rotations;
         let far = |k: u32| {
-            let end = (2usize << k).min(self.shape.tokens);
-            let babies = if end - NEAR >= self.baby { self.baby - 1 } else { self.short_babies(end) };
-            let last = (end - 1) / self.baby;
-            1 + babies + last + (last + 1 - NEAR / self.baby)
+            let end = self.shifts(k).end;
+            let babies = if end - NEAR >= baby { baby - 1 } else { self.short_babies(end) };
+            let last = (end - 1) / baby;
+            1 + babies + last + (last + 1 - NEAR / baby)
         };
-        let block = 2 * (self.near() - 1) + 1 + self.levels().map(far).sum::<usize>();
+        let block = 2 * (self.near() - 1) + 1 + self.levels().map(far).sum::<usize>() + self.carry_switches();
         (self.shape.groups * (scores + self.blocks() * block)) as u64
     }
 
@@ -125,14 +174,9 @@ impl DualScan {
         self.slots / self.axis()
     }
 
-    /// States of a ciphertext, padded.
-    fn states(&self) -> usize {
-        self.shape.state.next_power_of_two().min(self.high())
-    }
-
     /// Ciphertexts that the states of a group take.
-    fn chunks(&self) -> usize {
-        self.shape.state.div_ceil(self.states())
+    fn parts(&self) -> usize {
+        self.shape.state.div_ceil(self.states)
     }
 
     /// Complex channels of a head.
@@ -145,19 +189,24 @@ impl DualScan {
         (self.shape.heads / self.shape.groups * self.pairs()).div_ceil(self.high())
     }
 
+    /// Shifts inside of a chunk.
+    fn span(&self) -> usize {
+        self.chunk.min(self.shape.tokens)
+    }
+
     /// Shifts with a product of decays of their own.
     fn near(&self) -> usize {
-        NEAR.min(self.shape.tokens)
+        NEAR.min(self.span())
     }
 
     /// Levels of the recursion above the near shifts: blocks of `2^(k+1)` tokens.
     fn levels(&self) -> impl Iterator<Item = u32> + use<> {
-        NEAR.ilog2()..self.axis().ilog2()
+        NEAR.ilog2()..self.chunk.ilog2()
     }
 
     /// The shifts of a level.
     fn shifts(&self, k: u32) -> std::ops::Range<usize> {
-        NEAR..(2 << k).min(self.shape.tokens)
+        NEAR..(2 << k).min(self.span())
     }
 }
 
@@ -171,7 +220,7 @@ impl HeScan for DualScan {
     }
 
     fn level(&self, i: usize) -> usize {
-        self.out + self.inputs[i].depth()
+        self.out + self.depth_of(self.inputs[i])
     }
 
     fn lanes(&self, i: usize) -> Vec<Lane<Value>> {

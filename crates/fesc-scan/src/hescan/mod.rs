@@ -21,6 +21,7 @@ pub mod paper;
 pub mod prefix;
 #[cfg(test)]
 mod tests;
+pub mod trial;
 
 use fesc_hybrid::Result;
 use fesc_hybrid::backend::Backend;

@@ -8,6 +8,7 @@ pub mod mpc;
 pub mod net;
 pub mod ntt;
 pub mod ot;
+pub mod scan;
 mod timing;
 
 use anyhow::Result;

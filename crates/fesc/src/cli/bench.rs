@@ -88,8 +88,8 @@ pub enum Bench {
     ///
     /// --level measures key switches at every level instead: n, levels, level, digits, log_qp, op
     /// (relinearise_rescale, rotate, and hoisted_rotate, one of eight), threads, min_ms, median_ms,
-    /// precision_bits; with --json also set, chain, cpu_ms, transforms. --set takes any named set; its chain is
-    /// 0.
+    /// precision_bits; with --json also set, chain, cpu_ms, transforms. --set takes any named set; its chain
+    /// is 0.
     ///
     /// Example: fesc bench ckks --chain 3 --op multiply_rescale,rotate --threads 1,2
     Ckks(CkksArgs),
@@ -101,6 +101,23 @@ pub enum Bench {
     ///
     /// Example: fesc bench ntt --n 32768,65536 --bits 50
     Ntt(NttArgs),
+    /// The selective scan under encryption (paper, section ks-he:scan), one layer unless told.
+    ///
+    /// The packet is random, keys are made for the run, and client and server are one process. The set is the
+    /// named one of the smallest depth that suffices, the cut the cheapest one that fits --memory by a count of
+    /// transforms. Inputs are in memory if they fit half of it, else encrypted whenever the kernel wants one,
+    /// for which the time is counted apart. Prints kernel, packing, topology, length, block (tokens of one),
+    /// layers, key_switches, rotations, products (of ciphertexts), depth, seconds (evaluation alone),
+    /// predicted_s (counts times operations that are measured before the run, one by one, at their levels),
+    /// peak_bytes (memory of this process), precision_bits (-log2 of the largest error over the largest
+    /// output), paper (its seconds on one A100, for base and Brent-Kung); with --json also cpu_s (processor time of
+    /// evaluation, all threads, and of inputs that are encrypted meanwhile), shape, set, blocks, coordinates,
+    /// leaf, relinearisations, conjugations, plain_products, key_bytes, key_memory_bytes, inputs
+    /// (held or streamed), input_seconds (of all threads together), live_bytes (ciphertexts at once, by the
+    /// count), threads.
+    ///
+    /// Example: fesc bench scan --shape base --packing hybrid --length 128 --threads 2
+    Scan(ScanArgs),
 }
 
 /// Options of `bench gemm`.

@@ -78,7 +78,7 @@ fn degree(text: &str) -> Result<usize, String> {
     }
 }
 
-fn measure_seconds(text: &str) -> Result<f64, String> {
+pub(super) fn measure_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(s) if (0.0..=3600.0).contains(&s) => Ok(s),
         _ => Err("give 0 to 3600 seconds, as in 2 or 0.5".into()),

@@ -7,6 +7,7 @@ mod stages;
 
 use anyhow::Result;
 use fesc_infer::Reveal;
+use fesc_model::Config;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::{LinkArgs, Provider};
@@ -18,6 +19,12 @@ use crate::random::os_random;
 pub use model::{config, random_outline};
 pub use party::{Errors, Measured};
 pub use stages::StageTime;
+
+/// The config of a named shape; another name is a wrong command line.
+pub fn named(shape: &str) -> Result<Config> {
+    let unknown = || Refusal::Usage(format!("no shape {shape}; there are {}", Config::NAMES.join(", ")));
+    Ok(Config::named(shape).ok_or_else(unknown)?)
+}
 
 /// What is to be computed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -45,10 +52,7 @@ pub struct Task {
 impl Task {
     /// A task with a fresh seed.
     pub fn new(shape: &str, layers: Option<usize>, length: usize, provider: Provider) -> Result<Self> {
-        let Some(named) = fesc_model::Config::named(shape) else {
-            let names = fesc_model::Config::NAMES.join(", ");
-            return Err(Refusal::Usage(format!("no shape {shape}; there are {names}")).into());
-        };
+        let named = named(shape)?;
         let mut seed = [0; 16];
         os_random()?.fill_bytes(&mut seed);
         let layers = layers.unwrap_or(named.shape().layers);

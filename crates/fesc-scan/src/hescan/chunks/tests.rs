@@ -3,11 +3,11 @@
 
 use fesc_ckks::sets::SCAN_D10;
 use fesc_hybrid::backend::{Chain, Count, Operation, Plain, PlainCt, Tally};
-use num_complex::Complex64;
 
 use super::*;
 use crate::hescan::paper;
-use crate::hescan::tests::{Clear, SHAPES, count, equals_the_recurrence, run_encrypted, shape};
+use crate::hescan::tests::{SHAPES, count, equals_the_recurrence, run_encrypted, shape};
+use crate::hescan::trial::{ClearPacket, Precision};
 
 const PARALLEL: Carry = Carry::Parallel;
 const NEEDED: Work = Work::Needed;
@@ -88,11 +88,10 @@ fn a_long_document_equals_the_recurrence() {
 }
 
 /// The largest error of slots, relative to the largest output.
-fn error(clear: &Clear, kernel: &Chunks, results: &[PlainCt]) -> f64 {
-    let slots: Vec<Vec<Complex64>> = results.iter().map(|c| c.slots().to_vec()).collect();
-    let (got, want) = (clear.read(kernel, &slots), clear.recurrence());
-    let largest = want.iter().fold(1e-9f64, |m, x| m.max(x.abs()));
-    got.iter().zip(&want).map(|(g, w)| (g - w).abs()).fold(0.0, f64::max) / largest
+fn error(clear: &ClearPacket, kernel: &Chunks, results: &[PlainCt]) -> f64 {
+    let got = clear.read(kernel, results.iter().map(PlainCt::slots));
+    let precision = Precision::of(&got, &clear.recurrence());
+    precision.error / precision.largest
 }
 
 #[test]
@@ -103,7 +102,7 @@ fn refreshed_carries_equal_the_recurrence_at_the_depth_of_the_formula() {
             let carry = Carry::Serial { refresh: Some(every) };
             let kernel = kernel(shape, 16, Options { carry, work, end: 2, ..options(16, block) });
             let plain = Plain::new(Chain::ideal(16, 40, kernel.plan.top, 3));
-            let clear = Clear::random(shape, 3);
+            let clear = ClearPacket::random(shape, 3);
             let input = |i| plain.fresh(&clear.slots(&kernel, i), kernel.level(i));
             let refreshes = std::cell::Cell::new(0);
             let again = |carries: Vec<PlainCt>| {
@@ -140,7 +139,7 @@ fn any_number_of_workers_gives_the_same_bits() {
     for (work, shape) in [(Work::Needed, shape([5, 5, 4, 1, 4])), (Work::Counted, shape([5, 3, 4, 1, 4]))] {
         let kernel = kernel(shape, 32, Options { work, ..options(16, 3) });
         let plain = Plain::new(Chain::ideal(32, 40, kernel.plan.top, 3));
-        let clear = Clear::random(shape, 3);
+        let clear = ClearPacket::random(shape, 3);
         let input = |i| plain.fresh(&clear.slots(&kernel, i), kernel.level(i));
         let alone = kernel.run(&plain, &input).unwrap();
         assert_eq!(alone.len(), kernel.results());
@@ -299,12 +298,6 @@ fn ciphertexts_give_the_recurrence_too() {
         let depth = kernel(shape, 1 << 14, options).depth();
         let kernel = kernel(shape, 1 << 14, Options { end: SCAN_D10.levels - depth, ..options });
         let run = run_encrypted(&kernel, &SCAN_D10, 2, 5);
-        println!(
-            "{} key switches, {:.1} s, error 2^{:.1}",
-            run.key_switches,
-            run.seconds,
-            (run.error / run.largest).log2()
-        );
-        assert!(run.error < 2f64.powi(-20) * run.largest, "2^{} of {}", run.error.log2(), run.largest);
+        assert!(run.precision.bits() > 20.0, "{:?}", run.precision);
     }
 }

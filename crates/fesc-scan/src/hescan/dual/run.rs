@@ -4,7 +4,7 @@ use fesc_hybrid::Result;
 use fesc_hybrid::backend::{Backend, Term};
 
 use super::layout::Input;
-use super::{DEPTH, DualScan};
+use super::{DualScan, carry};
 
 /// Scores of a group.
 struct Scores<Ct> {
@@ -23,8 +23,11 @@ pub(super) fn run<B: Backend>(
     let mut results = Vec::new();
     for g in 0..plan.shape.groups {
         let scores = b.part("scores", || scores(plan, b, input, g))?;
-        results.extend(b.part("outputs", || {
-            b.each(plan.blocks(), |block| outputs(plan, b, &|which| input(which(g, block)), &scores))
+        let block = |block: usize| outputs(plan, b, &|which| input(which(g, block)), &scores);
+        results.extend(b.part("outputs", || match plan.blocks() {
+            // Alone it has all threads for its own loops.
+            1 => Ok(vec![block(0)?]),
+            blocks => b.each(blocks, block),
         })?);
     }
     Ok(results)
@@ -36,10 +39,10 @@ fn scores<B: Backend>(
     input: &(impl Fn(Input) -> Result<B::Ct> + Sync),
     g: usize,
 ) -> Result<Scores<B::Ct>> {
-    let (tokens, top) = (plan.shape.tokens, plan.out + DEPTH);
+    let (tokens, top) = (plan.span(), plan.out + 3);
     let babies: Vec<i64> = (0..plan.baby.min(tokens)).step_by(2).map(|d| -(d as i64)).collect();
     let giants: Vec<i64> = (0..tokens).step_by(plan.baby).map(|d| d as i64).collect();
-    let factors = b.each(2 * plan.chunks(), |i| match i % 2 {
+    let factors = b.each(2 * plan.parts(), |i| match i % 2 {
         0 => b.rotate_many(&input(Input::B(g, i / 2))?, &babies),
         _ => b.rotate_many(&input(Input::C(g, i / 2))?, &giants),
     })?;
@@ -47,7 +50,7 @@ fn scores<B: Backend>(
     let pairs = b.each(tokens.div_ceil(2), |i| {
         let (giant, baby) = (2 * i / plan.baby, 2 * i % plan.baby / 2);
         let terms: Vec<_> = factors.chunks(2).map(|f| Term::Product(&f[0][baby], &f[1][giant])).collect();
-        let both = b.fold(b.combine(top, &terms)?, plan.axis(), plan.states())?;
+        let both = b.fold(b.combine(top, &terms)?, plan.axis(), plan.states)?;
         let mirror = b.conjugate(&both)?;
         Ok([b.add(&both, &mirror)?, b.times_i(&b.sub(&mirror, &both)?)?])
     })?;
@@ -60,16 +63,21 @@ fn scores<B: Backend>(
 fn outputs<B: Backend>(
     plan: &DualScan,
     b: &B,
-    input: &impl Fn(&dyn Fn(usize, usize) -> Input) -> Result<B::Ct>,
+    input: &(impl Fn(&dyn Fn(usize, usize) -> Input) -> Result<B::Ct> + Sync),
     scores: &Scores<B::Ct>,
 ) -> Result<B::Ct> {
     let x = input(&Input::X)?;
     let near = near(plan, b, &|d| input(&|g, block| Input::Near(g, block, d)), &x)?;
-    let mut far = Vec::new();
-    for k in plan.levels() {
-        let r = input(&|g, block| Input::R(g, block, k))?;
-        let rx = b.combine(plan.out + DEPTH, &[Term::Product(&r, &x)])?;
-        far.push((input(&|g, block| Input::L(g, block, k))?, shifted_sum(plan, b, k, &rx, &scores.all)?));
+    let top = b.lower(&x, plan.out + 3)?;
+    let levels: Vec<u32> = plan.levels().collect();
+    let mut far = b.each(levels.len(), |i| {
+        let r = input(&|g, block| Input::R(g, block, levels[i]))?;
+        let rx = b.combine(plan.out + 3, &[Term::Product(&r, &top)])?;
+        let l = input(&|g, block| Input::L(g, block, levels[i]))?;
+        Ok((l, shifted_sum(plan, b, levels[i], &rx, &scores.all)?))
+    })?;
+    if plan.carries() {
+        far.push((input(&Input::Row)?, carry::before_rows(plan, b, input, &x)?));
     }
     let mut terms: Vec<_> = scores.near.iter().zip(&near).map(|(s, x)| Term::Product(s, x)).collect();
     terms.extend(far.iter().map(|(l, sum)| Term::Product(l, sum)));

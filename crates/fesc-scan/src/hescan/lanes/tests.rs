@@ -3,7 +3,7 @@
 use fesc_hybrid::backend::{Backend, Chain, Operation};
 
 use super::*;
-use crate::hescan::tests::{SHAPES, count, equals_the_recurrence, shape};
+use crate::hescan::tests::{SHAPES, count, equals_the_recurrence, run_encrypted, shape};
 
 fn params(blocks: usize, coordinates: usize, leaf: usize, fold: bool) -> LanesParams {
     LanesParams { blocks, coordinates, leaf, floor: 1, fold }
@@ -56,4 +56,17 @@ fn what_does_not_fit_is_refused() {
     assert!(Lanes::new(base, 16, params(2, 1, 3, false)).is_err());
     assert!(Lanes::new(shape([0, 1, 1, 1, 1]), 16, params(1, 1, 1, false)).is_err());
     assert!(Lanes::new(shape([1, 3, 1, 2, 1]), 16, params(1, 1, 1, false)).is_err());
+}
+
+#[test]
+fn encrypted_scans_equal_the_recurrence() {
+    for (leaf, tokens) in [(2, 64), (8, 64)] {
+        let sizes = shape([tokens, 4, 16, 1, 16]);
+        let set = &fesc_ckks::sets::SCAN_D10;
+        let cut = LanesParams { blocks: 16, coordinates: 16, leaf, floor: 2, fold: false };
+        let kernel = Lanes::new(sizes, 1 << 14, cut).unwrap();
+        assert!(kernel.top() <= set.levels);
+        let measured = run_encrypted(&kernel, set, 2, 1);
+        assert!(measured.precision.bits() > 23.0, "leaf {leaf}: {:?}", measured.precision);
+    }
 }

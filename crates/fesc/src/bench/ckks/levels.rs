@@ -5,16 +5,11 @@ use fesc_ckks::Ciphertext;
 use fesc_ckks::server::SwitchCost;
 use fesc_ckks::sets::Set;
 
-use super::op::{CkksOp, STEPS};
+use super::op::STEPS;
+use super::probe::{LOWEST, LevelTimes};
 use super::setting::Setting;
-use crate::bench::timing::{Times, Work, in_turn};
+use crate::bench::timing::Times;
 use crate::report::Row;
-
-/// What the keys are made for.
-pub const OPS: &[CkksOp] = &[CkksOp::MultiplyRescale, CkksOp::Rotate, CkksOp::Hoisted8];
-
-/// The lowest level of all is where a product has no room: its three rows start at level 1.
-const LOWEST: usize = 1;
 
 /// Three rows for each level, from the top.
 pub fn rows(setting: &Setting, set: &Set, chain: u64, threads: u16, seconds: f64) -> Result<Vec<Row>> {
@@ -34,31 +29,25 @@ fn measure(setting: &Setting, set: &Set, level: usize, seconds: f64) -> Result<[
     let (evaluator, least) = (setting.evaluator(), super::least_precision(set));
     let ([a, b], [x, y]) = setting.at_level(level)?;
     let tensor = evaluator.tensor(&a, &b)?;
-    let mut product = || Ok(vec![evaluator.relinearise_rescale(&tensor)?]);
-    let mut rotate = || Ok(vec![evaluator.rotate(&a, STEPS[0])?]);
-    let mut hoisted = || Ok(evaluator.rotate_many(&a, &STEPS)?);
-    let last = |made: Result<Vec<Ciphertext>>| made.map(|made| made.into_iter().next_back());
-    let (Some(p), Some(r), Some(h)) = (last(product())?, last(rotate())?, last(hoisted())?) else {
-        bail!("an operation without a result")
-    };
+    let (p, r) = (evaluator.relinearise_rescale(&tensor)?, evaluator.rotate(&a, STEPS[0])?);
+    let hoisted: Vec<Ciphertext> = evaluator.rotate_many(&a, &STEPS)?;
+    let Some(h) = hoisted.last() else { bail!("rotations without a result") };
     let turned = |i: usize, step: i64| x[(i + step as usize) % x.len()];
     let bits = [
         setting.bits(&p, |i| x[i] * y[i])?,
         setting.bits(&r, |i| turned(i, STEPS[0]))?,
-        setting.bits(&h, |i| turned(i, STEPS[STEPS.len() - 1]))?,
+        setting.bits(h, |i| turned(i, STEPS[STEPS.len() - 1]))?,
     ];
     ensure!(
         bits.iter().all(|&b| b >= least),
         "level {level} of {}: results with {bits:.1?} correct bits instead of {least} or more; this is a fault of fesc-ckks, please report it",
         set.name
     );
-    let works: &mut [Work<'_, Vec<Ciphertext>>] = &mut [&mut product, &mut rotate, &mut hoisted];
-    let times = in_turn(seconds, works)?;
-    let [product, rotate, hoisted] = times[..] else { bail!("three works have three times") };
+    let times = LevelTimes::new(setting, level, seconds)?;
     Ok([
-        ("relinearise_rescale", product, bits[0]),
-        ("rotate", rotate, bits[1]),
-        ("hoisted_rotate", hoisted.divided(STEPS.len()), bits[2]),
+        ("relinearise_rescale", times.relinearise_rescale, bits[0]),
+        ("rotate", times.rotate, bits[1]),
+        ("hoisted_rotate", times.hoisted_rotate, bits[2]),
     ])
 }
 

@@ -4,6 +4,7 @@
 mod kernels;
 mod levels;
 mod op;
+mod probe;
 mod setting;
 
 use anyhow::{Result, bail, ensure};
@@ -21,10 +22,11 @@ use kernels::{Kernels, TransformLoop};
 use setting::{Made, Setting};
 
 pub use op::CkksOp;
+pub use probe::Probe;
 
 /// A result with fewer correct bits in its worst slot is a fault of the scheme, not noise: a product at scale
-/// `2^40` and `N = 65536` has 23.5 (other scales that much less), and a rotation on chain 1, whose one special prime is no larger than a
-/// digit, 22.
+/// `2^40` and `N = 65536` has 23.5 (other scales that much less), and a rotation on chain 1, whose one
+/// special prime is no larger than a digit, 22.
 const LEAST_PRECISION: f64 = 21.0;
 
 /// Measures and prints.
@@ -33,7 +35,7 @@ pub fn run(args: &CkksArgs, format: Format) -> Result<()> {
     let progress = Progress::start("CKKS");
     let mut report = Report::new(format);
     let mut promises = Vec::new();
-    let ops = if args.level { levels::OPS } else { ops };
+    let ops = if args.level { probe::OPS } else { ops };
     let measured = chains(args).into_iter().try_for_each(|(name, set)| {
         let params = set.params()?;
         let plan = CkksOp::plan(ops);

@@ -82,6 +82,11 @@ impl Setting {
         Ok(([self.evaluator.drop_to_level(a, level)?, self.evaluator.drop_to_level(b, level)?], &self.values))
     }
 
+    /// The encoder.
+    pub fn encoder(&self) -> &Encoder {
+        &self.encoder
+    }
+
     /// The server.
     pub fn evaluator(&self) -> &Evaluator {
         &self.evaluator

@@ -1,0 +1,110 @@
+//! Options of the measurements of encrypted kernels.
+
+use clap::{Args, ValueEnum};
+use fesc_scan::hescan::chunks::Work;
+use fesc_scan::hescan::prefix::Topology;
+
+/// Options of `bench scan`.
+#[derive(Debug, Clone, Args)]
+pub struct ScanArgs {
+    /// A named shape: tiny, small, slim, base, wide, state+, 130m or 370m.
+    #[arg(long, value_name = "NAME", default_value = "base")]
+    pub shape: String,
+    /// Where values lie in slots, and with it the algorithm.
+    #[arg(long, value_enum, default_value_t = Packing::Lanes)]
+    pub packing: Packing,
+    /// The prefix network of `chunks`: sequential, kogge-stone, sklansky or brent-kung. `lanes` and `hybrid`
+    /// have Brent-Kung, `dual` has none.
+    #[arg(long, value_name = "T", default_value = "brent-kung", value_parser = topology)]
+    pub topology: Topology,
+    /// Tokens; several are separated by commas.
+    #[arg(long, value_name = "L", value_delimiter = ',', default_value = "128",
+          value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub length: Vec<u32>,
+    /// Scans, one after the other, each under keys of its own; counts and seconds are those of all.
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub layers: u32,
+    /// Compute threads.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+    /// Count only: no keys, no encryption, no time.
+    #[arg(long)]
+    pub count: bool,
+    /// Blocks of tokens in the slots of a ciphertext, a power of two (`lanes`, `hybrid`).
+    #[arg(long, value_name = "N", value_parser = power)]
+    pub blocks: Option<usize>,
+    /// State coordinates in the slots of a ciphertext, a power of two (`lanes`, `hybrid`).
+    #[arg(long, value_name = "N", value_parser = power)]
+    pub coordinates: Option<usize>,
+    /// Tokens of a leaf, a power of two (`lanes`: 2 unless told; `hybrid`: 4 or more).
+    #[arg(long, value_name = "N", value_parser = power)]
+    pub leaf: Option<usize>,
+    /// Tokens of a block (`chunks`).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub block: Option<u32>,
+    /// Which work `chunks` does: what results depend on, or all that the paper counts.
+    #[arg(long, value_name = "WORK", default_value = "needed", value_parser = work)]
+    pub work: Work,
+    /// Sum the coordinates of a ciphertext by rotations, not on shares (`lanes`, `hybrid`).
+    #[arg(long)]
+    pub fold: bool,
+    /// Megabytes that ciphertexts may take at once.
+    #[arg(long, value_name = "MB", default_value_t = 8000, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    pub memory: u64,
+    /// Seconds for the times of operations at each level, from which the time is predicted; at least three
+    /// runs.
+    #[arg(long, default_value = "0", value_parser = super::ckks::measure_seconds)]
+    pub seconds: f64,
+}
+
+/// A packing of the scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Packing {
+    /// Token blocks in slots, pairs of tokens as leaves.
+    Lanes,
+    /// The same with leaves of 4 tokens up to a whole block.
+    Hybrid,
+    /// The paper's: state chunks.
+    Chunks,
+    /// The block dual form, no state.
+    Dual,
+}
+
+fn power(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(n) if n.is_power_of_two() && n <= 1 << 15 => Ok(n),
+        _ => Err("give a power of two from 1 to 32768".into()),
+    }
+}
+
+fn topology(text: &str) -> Result<Topology, String> {
+    let names = || Topology::ALL.map(Topology::name).join(", ");
+    Topology::ALL.into_iter().find(|t| t.name() == text).ok_or_else(|| format!("give one of {}", names()))
+}
+
+fn work(text: &str) -> Result<Work, String> {
+    match text {
+        "needed" => Ok(Work::Needed),
+        "counted" => Ok(Work::Counted),
+        _ => Err("give needed or counted".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_are_powers_of_two() {
+        assert_eq!((power("1"), power("32768")), (Ok(1), Ok(1 << 15)));
+        for bad in ["", "0", "3", "65536", "-2"] {
+            assert!(power(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn networks_are_known_by_name() {
+        assert_eq!(topology("sklansky"), Ok(Topology::Sklansky));
+        assert!(topology("bk").is_err_and(|e| e.contains("kogge-stone")));
+    }
+}
