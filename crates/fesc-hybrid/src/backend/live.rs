@@ -30,6 +30,13 @@ impl LiveCounts {
     }
 }
 
+/// A maximum; it is seldom raised, and a look costs less than a write.
+fn raise(most: &AtomicU64, to: u64) {
+    if most.load(Ordering::Relaxed) < to {
+        most.fetch_max(to, Ordering::Relaxed);
+    }
+}
+
 /// One live ciphertext: counted while it exists.
 pub struct Live {
     counts: Arc<LiveCounts>,
@@ -41,8 +48,8 @@ impl Live {
     pub(crate) fn new(counts: &Arc<LiveCounts>, bytes: u64) -> Self {
         let now = counts.now.fetch_add(1, Ordering::Relaxed) + 1;
         let all = counts.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        counts.most.fetch_max(now, Ordering::Relaxed);
-        counts.most_bytes.fetch_max(all, Ordering::Relaxed);
+        raise(&counts.most, now);
+        raise(&counts.most_bytes, all);
         Self { counts: Arc::clone(counts), bytes }
     }
 }

@@ -85,8 +85,8 @@ pub trait Backend: Sync {
     /// If they cannot be encoded.
     fn encode(&self, values: &[Complex64], level: usize) -> Result<Self::Pt>;
 
-    /// Encodes `period` slots, a power of two, that are repeated. A back end that does not look at values does
-    /// not ask for them.
+    /// Encodes `period` slots, a power of two, that are repeated. A back end that does not look at values
+    /// does not ask for them.
     ///
     /// # Errors
     /// If they cannot be encoded.

@@ -1,6 +1,6 @@
 //! What a circuit did: operations by kind and level, and which rotations.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fesc_ckks::server::EvaluationKeyPlan;
@@ -120,7 +120,8 @@ fn add(counts: &mut Counts, operation: Operation, level: usize, count: u64) {
 #[derive(Default)]
 struct Inner {
     all: Counts,
-    rotations: BTreeSet<i64>,
+    /// Whether each step was used.
+    rotations: Vec<bool>,
     /// Named parts, and those that are being worked on.
     parts: Vec<(&'static str, Counts)>,
     open: Vec<usize>,
@@ -163,7 +164,10 @@ impl Operations {
         let kind = if count > 1 { Operation::HoistedRotation } else { Operation::Rotation };
         let mut inner = self.inner();
         inner.write(kind, level, count);
-        inner.rotations.extend(steps);
+        if inner.rotations.len() < slots {
+            inner.rotations.resize(slots, false);
+        }
+        steps.for_each(|s| inner.rotations[s as usize] = true);
     }
 
     /// What is written from now on also belongs to this part, until [`Operations::close`].
@@ -196,7 +200,7 @@ impl Operations {
         let inner = self.inner();
         let done = tally(&inner.all);
         EvaluationKeyPlan {
-            rotations: inner.rotations.iter().copied().collect(),
+            rotations: (0i64..).zip(&inner.rotations).filter(|(_, used)| **used).map(|(step, _)| step).collect(),
             conjugation: done.total(Operation::Conjugation) > 0,
             relinearisation: done.total(Operation::Relinearisation) > 0,
         }

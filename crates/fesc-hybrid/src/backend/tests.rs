@@ -72,3 +72,17 @@ fn levels_and_scales_that_do_not_fit_are_refused() {
     assert!(plain.lower(&low, 3).is_err());
     assert!(plain.encode(&values(3, 1), 1).is_err());
 }
+
+#[test]
+fn parts_hold_what_was_done_in_them_once() {
+    let count = Count::new(Chain::ideal(16, 40, 3, 1));
+    let x = count.fresh(3);
+    let turn = || count.rotate(&x, 1).map(|_| ());
+    turn().unwrap();
+    count.part("outer", || count.part("inner", || count.part("outer", turn))).unwrap();
+    count.part("inner", turn).unwrap();
+    let parts = count.parts();
+    let rotations = |name| parts.get(name).map(|t: &Tally| t.total(Operation::Rotation));
+    assert_eq!([rotations("outer"), rotations("inner"), rotations("none")], [Some(1), Some(2), None]);
+    assert_eq!(count.operations().tally().total(Operation::Rotation), 3);
+}

@@ -27,8 +27,8 @@ pub fn chunks(shape: &ScanShape, state_slots: usize) -> u64 {
     (shape.channels() * shape.state).div_ceil(state_slots) as u64
 }
 
-/// `C_res`: compositions of the two-pass schedule for one chunk, `2 sum C(B_j) + C(K) + sum over j > 0 of B_j`,
-/// with blocks and their number padded to powers of two. One block has one pass: `C(L)`.
+/// `C_res`: compositions of the two-pass schedule for one chunk, `2 sum C(B_j) + C(K) + sum over j > 0 of
+/// B_j`, with blocks and their number padded to powers of two. One block has one pass: `C(L)`.
 pub fn resident(tokens: usize, block: usize) -> u64 {
     let blocks = tokens.div_ceil(block);
     if blocks == 1 {
@@ -238,7 +238,8 @@ mod tests {
             // The margins of the longer rows are 10 bits short of 1,782.
             let short = limit - row.bits - row.margin;
             assert_eq!(short, if limit == 881 { 0 } else { 10 });
-            // Depth of Brent-Kung and four more: mask, build, contraction, mask. 2,048 is two blocks of 1,024.
+            // Depth of Brent-Kung and four more: mask, build, contraction, mask. 2,048 is two blocks of
+            // 1,024.
             if row.tokens < 2048 {
                 assert_eq!(row.levels, Topology::BrentKung.depth(row.tokens) + 4);
             } else {

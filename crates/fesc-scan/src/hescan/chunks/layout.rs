@@ -4,16 +4,17 @@ use crate::hescan::{Lane, ScanShape, Value};
 
 /// The slot maps of one shape.
 ///
-/// With `d_s` padded to a power of two, `c` channels in a chunk, `j = k mod d_s`, and `l = e - kappa c` the local channel:
+/// With `d_s` padded to a power of two, `c` channels in a chunk, `j = k mod d_s`, and `l = e - kappa c` the
+/// local channel:
 ///
-/// | source | ciphertexts | slot |
+/// | source | a ciphertext for each | slot |
 /// |---|---|---|
-/// | `x_k[e]` | one for each chunk and `d_s` tokens | `l d_s + j` |
-/// | `a_k[h]` | one for each `w_a` chunks and `d_s` tokens | `(l + kappa mod w_a) d_s + j`, `w_a` divides `l` |
-/// | `B_k[g], C_k[g]` | one for each pattern of groups and `w_b` tokens | `(l + k mod w_b) d_s + i`, `w_b` divides `l` |
+/// | `x_k[e]` | chunk and `d_s` tokens | `l d_s + j` |
+/// | `a_k[h]` | `w_a` chunks and `d_s` tokens | `(l + kappa mod w_a) d_s + j`, `w_a` divides `l` |
+/// | `B_k[g], C_k[g]` | pattern of groups, `w_b` tokens | `(l + k mod w_b) d_s + i`, `w_b` divides `l` |
 ///
-/// `w_a` is the largest power of two that divides `P` and `c`: a run of `w_a` channels lies in one head. `w_b`
-/// is that of `E / G` and `c`: a run of `w_b` channels lies in one group.
+/// `w_a` is the largest power of two that divides `P` and `c`: a run of `w_a` channels lies in one head.
+/// `w_b` is that of `E / G` and `c`: a run of `w_b` channels lies in one group.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     pub shape: ScanShape,
@@ -57,7 +58,8 @@ impl Layout {
         let (head_run, group_run) = (run(shape.head_dim, channels), run(all / shape.groups, channels));
         let (mut patterns, mut pattern_of) = (Vec::<Vec<usize>>::new(), Vec::with_capacity(chunks));
         for chunk in 0..chunks {
-            // Runs behind the last channel hold the last group, so that the last chunk has no pattern of its own.
+            // Runs behind the last channel hold the last group, so that the last chunk has no pattern of its
+            // own.
             let channel = |l: usize| (chunk * channels + l).min(all - 1);
             let group = |l: usize| shape.group(channel(l) / shape.head_dim);
             let pattern: Vec<usize> = (0..channels).step_by(group_run).map(group).collect();

@@ -1,41 +1,45 @@
 //! HEScan with the paper's packing: state chunks, compact decays, a two-pass resident schedule.
 //!
 //! # Packing (the paper, eq:hescan-chunk-map)
-//! A ciphertext of the state has `c = s_state / d_s` channels; chunk `kappa` stores the state `(e, i)` in slot
-//! `lambda(e, i) = (e - kappa c) d_s + i` (`d_s` padded to a power of two), and `K_s = ceil(E / c)` chunks cover it. Chunks never meet: the
-//! kernel works on one pair of them at a time, and workers share them out ([`Chunks::range`]).
+//! A ciphertext of the state has `c = s_state / d_s` channels; chunk `kappa` stores the state `(e, i)` in
+//! slot `lambda(e, i) = (e - kappa c) d_s + i` (`d_s` padded to a power of two), and `K_s = ceil(E / c)`
+//! chunks cover it. Chunks never meet: the kernel works on one pair of them at a time, and workers share them
+//! out ([`Chunks::range`]).
 //!
 //! # What it computes, for each chunk
 //! - *build* `s_k = br(x_k) br(B_k)`, on demand;
-//! - *compose* (eq:compact_affine_compose) `(a_R a_L, br(a_R) s_L + s_R)` in a prefix network over the tokens of a
-//!   block;
-//! - *blocks* (eq:resident-block-schedule): pass one makes the summary of each block, a scan over summaries the
-//!   carries, pass two replays one block at a time and adds `br(a) carry`;
+//! - *compose* (eq:compact_affine_compose) `(a_R a_L, br(a_R) s_L + s_R)` in a prefix network over the tokens
+//!   of a block;
+//! - *blocks* (eq:resident-block-schedule): pass one makes the summary of each block, a scan over summaries
+//!   the carries, pass two replays one block at a time and adds `br(a) carry`;
 //! - *contract* `v_k = h_k br(C_k)`;
-//! - *reduce* (app:complex-reduction-accounting): two chunks are the two parts of one complex tree of rotations.
-//!   The tree ends at place `k mod d_s` of each channel, so that one mask and no rotation collect `d_s` tokens in
-//!   one result.
+//! - *reduce* (app:complex-reduction-accounting): two chunks are the two parts of one complex tree of
+//!   rotations. The tree ends at place `k mod d_s` of each channel, so that one mask and no rotation collect
+//!   `d_s` tokens in one result.
 //!
 //! # Sources
-//! The paper's compact source `lambda_x = k E + e` has neighbouring channels side by side; to bring them `d_s`
-//! apart costs about 7 more masks at `d_s = 128`, which its 17 levels do not hold. The boundary writes any layout
-//! at no cost, so the sources here are as compact as the paper's but need one mask and `log2` rotations: `x`
-//! takes `log2 d_s`, `a` takes `log2 d_s` as a leaf and `log2 w_a` where it is broadcast, B and C take `log2 w_b` (w: see `layout.rs`; at Mamba-base
-//! 7, 13, 7). The paper counts none of them. They are written to the part `broadcast` of the ledger.
+//! The paper's compact source `lambda_x = k E + e` has neighbouring channels side by side; to bring them
+//! `d_s` apart costs about 7 more masks at `d_s = 128`, which its 17 levels do not hold. The boundary writes
+//! any layout at no cost, so the sources here are as compact as the paper's but need one mask and `log2`
+//! rotations: `x` takes `log2 d_s`, `a` takes `log2 d_s` as a leaf and `log2 w_a` where it is broadcast, B
+//! and C take `log2 w_b` (w: see `layout.rs`; at Mamba-base 7, 13, 7). The paper counts none of them. They
+//! are written to the part `broadcast` of the ledger.
 //!
 //! # Work
-//! [`Work::Counted`] makes what the paper counts: all prefixes in pass one, the summary of the last block, decays
-//! of prefixes that nobody uses, one broadcast of `a_R` for each composition, and a conjugation to separate the two
-//! parts of each result. [`Work::Needed`] leaves out what no result depends on, broadcasts each decay once, as a
-//! leaf, and leaves two chunks in the two parts of a result.
+//! [`Work::Counted`] makes what the paper counts: all prefixes in pass one, the summary of the last block,
+//! decays of prefixes that nobody uses, one broadcast of `a_R` for each composition, and a conjugation to
+//! separate the two parts of each result. [`Work::Needed`] leaves out what no result depends on, broadcasts
+//! each decay once, as a leaf, leaves two chunks in the two parts of a result, and with serial carries has
+//! one pass: the last state of a block is the carry of the next.
 //!
 //! # Cost
-//! Products `2 K_s C_res + 2 L K_s` ([`paper`](super::paper)), with several blocks `L K_s` more for the updates that
-//! pass one builds and pass two builds again (part `build again`, not counted by the paper). Depth: [`Chunks::depth`].
+//! Products `2 K_s C_res + 2 L K_s` ([`paper`](super::paper)), with several blocks `L K_s` more for the
+//! updates that pass one builds and pass two builds again (part `build again`, not counted by the paper).
+//! Depth: [`Chunks::depth`].
 //!
 //! # Not guaranteed
-//! Anything about the size of values: decays in `[0, 1]` keep the state bounded, others do not. Slots of results
-//! that name no output are zero up to noise.
+//! Anything about the size of values: decays in `[0, 1]` keep the state bounded, others do not. Slots of
+//! results that name no output are zero up to noise.
 
 mod layout;
 mod plan;
@@ -164,14 +168,15 @@ impl Chunks {
         self.layout.chunks
     }
 
-    /// Levels between inputs and results, by formula (`plan.rs`): `mask, build, compositions, contraction, mask`.
+    /// Levels between inputs and results, by formula (`plan.rs`): `mask, build, compositions, contraction,
+    /// mask`.
     pub fn depth(&self) -> usize {
         plan::depth(self.layout.shape.tokens, &self.options)
     }
 
-    /// Compositions of one chunk: nodes of all networks, and products with carries. Padding is never computed on,
-    /// so that it is at most the paper's `C_res`, and equal to it for [`Work::Counted`], carries in parallel and
-    /// powers of two.
+    /// Compositions of one chunk: nodes of all networks, and products with carries. Padding is never computed
+    /// on, so that it is at most the paper's `C_res`, and equal to it for [`Work::Counted`], carries in
+    /// parallel and powers of two.
     pub fn compositions(&self) -> u64 {
         let plan = &self.plan;
         let networks = plan.first.iter().chain(&plan.replay).chain([&plan.carries]);
@@ -179,9 +184,9 @@ impl Chunks {
         (nodes + plan.blocks.iter().skip(1).sum::<usize>()) as u64
     }
 
-    /// Rotations of broadcasts, which the paper does not count. `x` and `a` are broadcast over states for each
-    /// update that is built, B too unless it is held, C once; a decay is broadcast over channels for each
-    /// composition ([`Work::Counted`]) or each leaf.
+    /// Rotations of broadcasts, which the paper does not count. `x` and `a` are broadcast over states for
+    /// each update that is built, B too unless it is held, C once; a decay is broadcast over channels for
+    /// each composition ([`Work::Counted`]) or each leaf.
     pub fn broadcasts(&self) -> u64 {
         let (layout, plan) = (&self.layout, &self.plan);
         let log = |n: usize| u64::from(n.ilog2());
@@ -203,8 +208,8 @@ impl Chunks {
         self.plan.carry_level()
     }
 
-    /// The chunks of worker `g`: whole pairs, so that each result is made as by one worker alone. (The paper's
-    /// own partition may split a pair, which then takes two trees of rotations.)
+    /// The chunks of worker `g`: whole pairs, so that each result is made as by one worker alone. (The
+    /// paper's own partition may split a pair, which then takes two trees of rotations.)
     pub fn range(&self, workers: usize, g: usize) -> Range<usize> {
         let pairs = partition(self.layout.chunks.div_ceil(2), workers, g);
         2 * pairs.start..(2 * pairs.end).min(self.layout.chunks)

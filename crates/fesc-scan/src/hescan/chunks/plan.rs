@@ -121,10 +121,37 @@ pub(super) struct Plan {
     pub replay: Vec<Network>,
     /// What the product of carry and prefix ends at, for blocks with a carry.
     pub inject: Need,
+    /// Carries that go from block to block in one pass; nothing if there are two passes.
+    pub stream: Option<Stream>,
     /// The level of a state when it is contracted.
     pub contract: usize,
     /// The level of the sources of x, a and B.
     pub top: usize,
+}
+
+/// One pass: the last state of a block is the carry of the next.
+#[derive(Debug, Clone)]
+pub(super) struct Stream {
+    /// The level of the last state of each block.
+    pub last: Vec<usize>,
+    /// For each block the level of its carry after a refresh, if it is refreshed.
+    pub refreshes: Vec<Option<usize>>,
+}
+
+impl Stream {
+    /// From the last block back: a carry is one level above the last state that it is added to.
+    fn new(blocks: usize, contract: usize, refresh: Option<usize>) -> Self {
+        let (mut last, mut refreshes) = (vec![contract; blocks], vec![None; blocks]);
+        for j in (1..blocks).rev() {
+            let carry = last[j] + 1;
+            if refresh.is_some_and(|r| j.is_multiple_of(r)) {
+                refreshes[j] = Some(carry);
+            } else {
+                last[j - 1] = carry;
+            }
+        }
+        Self { last, refreshes }
+    }
 }
 
 impl Plan {
@@ -137,15 +164,27 @@ impl Plan {
         let inject = Need { a: counted.then_some(end), s: Some(contract) };
         let wiring = Wiring { topology, work, end, refresh: None };
         let level_up = |need: Need| Need { a: need.a.map(|l| l + 1), s: need.s.map(|l| l + 1) };
+        let stream = match options.carry {
+            Carry::Serial { refresh } if !counted => Some(Stream::new(blocks.len(), contract, refresh)),
+            _ => None,
+        };
         let replay: Vec<Network> = (0..blocks.len())
             .map(|j| {
-                let up = level_up(inject);
-                let with_carry = Need { a: up.s.max(up.a), s: up.s };
-                let want = if j == 0 { Need { a: None, s: Some(contract) } } else { with_carry };
-                wiring.plan(vec![want; blocks[j]])
+                let want = |level: usize| match j {
+                    0 => Need { a: None, s: Some(level) },
+                    _ => Need { a: Some(level + 1), s: Some(level + 1) },
+                };
+                let mut needs = vec![want(contract); blocks[j]];
+                if let (Some(stream), Some(last)) = (&stream, needs.last_mut()) {
+                    *last = want(stream.last[j]);
+                }
+                wiring.plan(needs)
             })
             .collect();
-        let carries = Self::carries(blocks.len(), options, level_up(inject));
+        let carries = match stream {
+            Some(_) => Network::default(),
+            None => Self::carries(blocks.len(), options, level_up(inject)),
+        };
         let first: Vec<Network> = carries
             .leaves
             .iter()
@@ -158,7 +197,7 @@ impl Plan {
             .collect();
         let leaves = first.iter().chain(&replay).flat_map(|network| &network.leaves);
         let top = leaves.map(|n| n.s.map_or(0, |l| l + 2).max(n.a.map_or(0, |l| l + 1))).max().unwrap_or(0);
-        Self { blocks, first, carries, replay, inject, contract, top }
+        Self { blocks, first, carries, replay, inject, stream, contract, top }
     }
 
     /// The scan over summaries; the carry of block `j` is its position `j - 1`.
@@ -188,7 +227,9 @@ impl Plan {
 
     /// The highest level that a carry must have after a refresh.
     pub fn carry_level(&self) -> Option<usize> {
-        self.carries.refreshes.iter().flat_map(|r| [r.need.a, r.need.s]).flatten().max()
+        let streamed = self.stream.iter().flat_map(|s| &s.refreshes).copied();
+        let scanned = self.carries.refreshes.iter().flat_map(|r| [r.need.a, r.need.s]);
+        scanned.chain(streamed).flatten().max()
     }
 }
 

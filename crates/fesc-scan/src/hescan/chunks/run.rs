@@ -16,6 +16,9 @@ struct Map<C> {
     s: Option<C>,
 }
 
+/// Contracted states of a block, and its last state if that is a carry.
+type Replayed<C> = (Vec<C>, Option<C>);
+
 /// A kernel, a back end and a packet.
 pub(super) struct Run<'a, B: Backend, F> {
     kernel: &'a Chunks,
@@ -55,7 +58,7 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
     /// The results of two chunks, or of the last one alone.
     pub fn pair(&self, chunks: &[usize], refresh: Option<RefreshCarry<'_, B::Ct>>) -> Result<Vec<B::Ct>> {
         let plan = &self.kernel.plan;
-        let carries = chunks.iter().map(|&c| self.carries(c, refresh)).collect::<Result<Vec<_>>>()?;
+        let mut carries = chunks.iter().map(|&c| self.carries(c, refresh)).collect::<Result<Vec<_>>>()?;
         let parts = match self.kernel.options.work {
             Work::Counted => chunks.len(),
             Work::Needed => 1,
@@ -65,11 +68,20 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
         let state = self.kernel.layout.state;
         let mut first = 0;
         for (j, &size) in plan.blocks.iter().enumerate() {
-            let replay = |(&chunk, carry): (&usize, &Vec<Map<B::Ct>>)| {
-                let carry = j.checked_sub(1).and_then(|at| carry.get(at));
-                self.replay(chunk, j, first, carry)
-            };
-            let contracted = chunks.iter().zip(&carries).map(replay).collect::<Result<Vec<_>>>()?;
+            let mut contracted = Vec::with_capacity(chunks.len());
+            for (&chunk, carries) in chunks.iter().zip(&mut carries) {
+                if plan.stream.as_ref().is_some_and(|s| s.refreshes[j].is_some()) {
+                    carries.last_mut().map_or(Ok(()), |carry| self.refresh(carry, refresh))?;
+                }
+                let carry = j.checked_sub(1).and_then(|at| carries.get(at));
+                let (values, last) = self.replay(chunk, j, first, carry)?;
+                contracted.push(values);
+                if plan.stream.is_some() {
+                    // Only the last carry is needed.
+                    carries.last_mut().into_iter().for_each(|old| *old = Map { a: None, s: None });
+                    carries.push(Map { a: None, s: last });
+                }
+            }
             let reduced = self.backend.each(size, |t| {
                 let parts: Vec<&B::Ct> = contracted.iter().map(|v| &v[t]).collect();
                 self.reduce(&parts, (first + t) % state)
@@ -97,21 +109,26 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
         Ok(summaries)
     }
 
-    /// Pass two on one block: its contracted states.
-    fn replay(&self, chunk: usize, j: usize, first: usize, carry: Option<&Map<B::Ct>>) -> Result<Vec<B::Ct>> {
+    /// Pass two on one block: its contracted states, and its last state where that is a carry.
+    fn replay(&self, chunk: usize, j: usize, first: usize, carry: Option<&Map<B::Ct>>) -> Result<Replayed<B::Ct>> {
         let plan = &self.kernel.plan;
         let mut maps = self.leaves(chunk, first, &plan.replay[j], "build")?;
         self.network(chunk, &plan.replay[j], &mut maps, None)?;
-        self.backend.each(maps.len(), |t| {
+        let streamed = plan.stream.as_ref().map(|s| s.last[j]);
+        let mut done = self.backend.each(maps.len(), |t| {
+            let last = streamed.filter(|_| t + 1 == maps.len());
+            let need = Need { s: last.or(plan.inject.s), ..plan.inject };
             let with_carry = match carry {
-                Some(carry) => Some(self.compose(chunk, plan.inject, carry, &maps[t])?),
+                Some(carry) => Some(self.compose(chunk, need, carry, &maps[t])?),
                 None => None,
             };
-            let map = with_carry.as_ref().unwrap_or(&maps[t]);
-            let state = self.at(kept(map.s.as_ref())?, plan.contract)?;
+            let state = kept(with_carry.as_ref().unwrap_or(&maps[t]).s.as_ref())?;
             let factor = self.factor(Factor::C, chunk, first + t, plan.contract)?;
-            self.backend.combine(plan.contract, &[Term::Product(&*state, &factor)])
-        })
+            let product = Term::Product(&*self.at(state, plan.contract)?, &factor);
+            Ok((self.backend.combine(plan.contract, &[product])?, last.map(|_| state.clone())))
+        })?;
+        let last = done.last_mut().and_then(|(_, last)| last.take());
+        Ok((done.into_iter().map(|(value, _)| value).collect(), last))
     }
 
     /// The maps of the tokens of a block.
@@ -201,8 +218,8 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
         self.backend.encode_by(period, place, level)
     }
 
-    /// Copies what lies at place `from` of each run of `count` places, `stride` slots apart, to all of them. The
-    /// other places are zero.
+    /// Copies what lies at place `from` of each run of `count` places, `stride` slots apart, to all of them.
+    /// The other places are zero.
     fn spread(&self, c: B::Ct, stride: usize, count: usize, from: usize) -> Result<B::Ct> {
         // A run of all slots is cyclic: one direction will do, and fewer keys.
         let from = if stride * count == self.backend.slots() { usize::MAX } else { from };

@@ -10,6 +10,8 @@ use crate::hescan::tests::{SHAPES, count, equals_the_recurrence, run_encrypted, 
 use crate::hescan::trial::{ClearPacket, Precision};
 
 const PARALLEL: Carry = Carry::Parallel;
+const NEEDED: Work = Work::Needed;
+const COUNTED: Work = Work::Counted;
 const SERIAL: Carry = Carry::Serial { refresh: None };
 
 fn options(state_slots: usize, block: usize) -> Options {
@@ -69,7 +71,7 @@ fn equals_the_recurrence_for_every_network_block_and_carry() {
         let shape = shape([tokens, 2, 4, 1, 4]);
         for block in [1, 2, 3, 4, 5, 7, 8, 13, 16, 31, 32].into_iter().filter(|b| *b <= tokens) {
             for topology in Topology::ALL {
-                for (carry, work) in [(PARALLEL, Work::Needed), (SERIAL, Work::Needed), (PARALLEL, Work::Counted)] {
+                for (carry, work) in [(PARALLEL, NEEDED), (SERIAL, NEEDED), (PARALLEL, COUNTED), (SERIAL, COUNTED)] {
                     holds(shape, 16, Options { topology, carry, work, end: 1, ..options(16, block) });
                 }
             }
@@ -200,6 +202,15 @@ fn the_ledger_equals_the_papers_formulas() {
 }
 
 #[test]
+fn serial_carries_need_one_pass() {
+    let of = |carry, work| kernel(paper::base(2048), 1 << 14, Options { carry, work, ..options(1 << 14, 256) });
+    let nodes = Topology::BrentKung.compositions(256);
+    assert_eq!(of(SERIAL, NEEDED).compositions(), 8 * nodes + 7 * 256);
+    assert!(of(SERIAL, COUNTED).compositions() > 16 * nodes);
+    assert_eq!(of(SERIAL, NEEDED).depth(), of(SERIAL, COUNTED).depth());
+}
+
+#[test]
 fn padding_is_counted_by_the_paper_and_not_computed() {
     for (tokens, block) in [(13, 5), (31, 8), (20, 20), (33, 3)] {
         let counted = Options { work: Work::Counted, ..options(16, block) };
@@ -243,13 +254,14 @@ fn live_ciphertexts_follow_the_schedule_and_not_the_number_of_chunks() {
 #[test]
 fn the_base_shape_is_counted_at_every_length() {
     for (tokens, block) in [(128, 128), (512, 512), (2048, 1024), (8192, 256)] {
-        let start = std::time::Instant::now();
-        for work in [Work::Needed, Work::Counted] {
-            let kernel = kernel(paper::base(tokens), 1 << 14, Options { work, ..options(1 << 14, block) });
+        for (work, hold, carry) in [(NEEDED, true, SERIAL), (NEEDED, false, PARALLEL), (COUNTED, false, PARALLEL)] {
+            let start = std::time::Instant::now();
+            let options = Options { work, hold, carry, ..options(1 << 14, block) };
+            let kernel = kernel(paper::base(tokens), 1 << 14, options);
             let counted = count(&kernel, Chain::ideal(1 << 14, 40, kernel.plan.top, 3));
             let tally = counted.operations().tally();
             println!(
-                "{tokens} {block} {work:?}: depth {}, key switches {}, broadcasts {}, keys {}, live {}, {:.2} s",
+                "{tokens} {block} {work:?} {hold} {carry:?}: depth {}, key switches {}, broadcasts {}, keys {}, live {}, {:.2} s",
                 kernel.depth(),
                 tally.key_switches(),
                 kernel.broadcasts(),
