@@ -66,11 +66,11 @@ fn a_scan_runs_under_encryption_and_is_right() {
 
 #[test]
 fn inputs_that_do_not_fit_half_of_the_memory_are_streamed() {
-    let asked = ["--shape", "tiny", "--packing", "lanes", "--length", "4", "--memory", "80"];
-    let row = scan(&asked);
-    assert_eq!((&row["inputs"], &row["set"], &row["leaf"]), (&"streamed".into(), &"scan-d10".into(), &2.into()));
+    let asked = ["--shape", "tiny", "--packing", "hybrid", "--length", "4", "--memory", "130"];
+    let row = scan(&[&asked[..], &["--blocks", "1", "--coordinates", "1"]].concat());
+    assert_eq!((&row["inputs"], &row["set"], &row["leaf"]), (&"streamed".into(), &"scan-d10".into(), &4.into()));
     assert!(number(&row, "precision_bits") > 15.0 && number(&row, "input_seconds") > 0.0, "{row}");
-    assert!(number(&row, "live_bytes") <= 80e6, "{row}");
+    assert!(number(&row, "live_bytes") <= 130e6, "{row}");
 }
 
 #[test]
@@ -109,4 +109,37 @@ fn scans_that_cannot_be_are_refused() {
     }
     let text = fesc(&["bench", "scan", "--count", "--memory", "1"]).fails(4);
     assert!(text.contains("bytes of ciphertexts at once") && text.contains("--memory"), "{text}");
+}
+
+#[test]
+fn residency_has_its_names_and_counts_what_the_formula_says() {
+    let names = ["length", "block", "blocks", "compositions", "formula", "counted", "key_switches", "depth"];
+    let paper = ["depth_serial", "live_bytes", "set", "paper_key_switches", "paper_peak_bytes", "paper_s"];
+    let names = [&names[..], &paper, &["shape", "chunks", "broadcast", "build_again"]].concat();
+    let rows = json(&["bench", "residency", "--shape", "tiny", "--length", "64", "--block", "16,64", "--json"], &names);
+    assert_eq!(rows.len(), 2);
+    for row in &rows {
+        assert_eq!(row["formula"], row["counted"], "{row}");
+        let uncounted = number(row, "broadcast") + number(row, "build_again");
+        assert_eq!(number(row, "counted") + uncounted, number(row, "key_switches"), "{row}");
+        assert!(number(row, "live_bytes") > 0.0 && row["paper_s"].is_null(), "{row}");
+    }
+    assert!(number(&rows[0], "build_again") > 0.0 && rows[1]["build_again"] == 0);
+    fesc(&["bench", "residency", "--length", "64", "--block", "65"]).fails(2);
+}
+
+#[test]
+fn projections_run_under_encryption_and_are_right() {
+    let names = ["kernel", "length", "key_switches", "plain_products", "depth", "seconds", "peak_bytes"];
+    let details = ["cpu_s", "shape", "set", "rows", "columns", "inputs", "results", "hoisted_rotations"];
+    let keys = ["key_bytes", "key_memory_bytes", "live_bytes", "threads"];
+    let names = [&names[..], &["precision_bits", "paper"], &details, &keys].concat();
+    let rows = json(&["bench", "project", "--shape", "tiny", "--length", "16", "--threads", "2", "--json"], &names);
+    let kernels: Vec<&str> = rows.iter().map(|r| r["kernel"].as_str().unwrap()).collect();
+    assert_eq!(kernels, ["in_proj_conv", "out_proj"]);
+    for row in &rows {
+        assert!(number(row, "precision_bits") > 15.0 && number(row, "seconds") > 0.0, "{row}");
+        assert!(number(row, "key_switches") > 0.0 && number(row, "plain_products") > 0.0, "{row}");
+    }
+    assert_eq!((&rows[0]["depth"], &rows[1]["depth"]), (&2.into(), &1.into()));
 }

@@ -8,6 +8,8 @@ pub mod mpc;
 pub mod net;
 pub mod ntt;
 pub mod ot;
+pub mod project;
+pub mod residency;
 pub mod scan;
 mod timing;
 

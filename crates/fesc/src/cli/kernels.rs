@@ -70,6 +70,41 @@ pub enum Packing {
     Dual,
 }
 
+/// Options of `bench residency`.
+#[derive(Debug, Clone, Args)]
+pub struct ResidencyArgs {
+    /// A named shape: tiny, small, slim, base, wide, state+, 130m or 370m.
+    #[arg(long, value_name = "NAME", default_value = "base")]
+    pub shape: String,
+    /// Tokens.
+    #[arg(long, value_name = "L", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub length: u32,
+    /// Tokens of a block; several are separated by commas.
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "64,128,256,512,1024,2048",
+          value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub block: Vec<u32>,
+    /// Which work is done: all that the paper counts, or what results depend on.
+    #[arg(long, value_name = "WORK", default_value = "counted", value_parser = work)]
+    pub work: Work,
+    /// Keep B and C of all tokens, broadcast, for all chunks.
+    #[arg(long)]
+    pub hold: bool,
+}
+
+/// Options of `bench project`.
+#[derive(Debug, Clone, Args)]
+pub struct ProjectArgs {
+    /// A named shape: tiny, small, slim, base, wide, state+, 130m or 370m. Weights are random.
+    #[arg(long, value_name = "NAME", default_value = "base")]
+    pub shape: String,
+    /// Tokens.
+    #[arg(long, value_name = "L", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub length: u32,
+    /// Compute threads.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+}
+
 fn power(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(n) if n.is_power_of_two() && n <= 1 << 15 => Ok(n),

@@ -113,14 +113,19 @@ fn transforms(chain: &Chain, operation: Operation, level: usize) -> f64 {
     }
 }
 
+/// The set for scans of the smallest depth that suffices.
+pub fn deep_enough(log_n: u32, depth: usize) -> Option<Set> {
+    let fits = |s: &&Set| s.name.starts_with("scan-") && s.log_n == log_n && s.depth >= depth;
+    sets::ALL.iter().filter(fits).min_by_key(|s| s.depth).copied()
+}
+
 /// A kernel on the first set that is deep enough: of ciphertexts as short as possible, then of the smallest
 /// depth. Nothing if there is none.
 fn on_a_set(make: impl Fn(usize) -> Result<Kernel, HybridError>) -> Result<Option<(Kernel, Set)>, HybridError> {
     for log_n in [15, 16] {
         let kernel = make(1 << (log_n - 1))?;
-        let fits = |s: &&Set| s.name.starts_with("scan-") && s.log_n == log_n && s.depth >= kernel.depth();
-        if let Some(set) = sets::ALL.iter().filter(fits).min_by_key(|s| s.depth) {
-            return Ok(Some((kernel, *set)));
+        if let Some(set) = deep_enough(log_n, kernel.depth()) {
+            return Ok(Some((kernel, set)));
         }
     }
     Ok(None)

@@ -22,22 +22,15 @@ use crate::progress::Progress;
 use crate::report::{Format, Report, Row};
 use crate::usage;
 use cut::Plan;
+pub use cut::deep_enough;
 
 /// Measures and prints.
 pub fn run(args: &ScanArgs, format: Format) -> Result<()> {
     check(args)?;
-    let config = named(&args.shape)?;
     let progress = Progress::start("scan");
     let mut report = Report::new(format);
     let measured = args.length.iter().try_for_each(|&length| {
-        let s = config.shape();
-        let shape = ScanShape {
-            tokens: length as usize,
-            heads: s.heads,
-            head_dim: s.head_dim,
-            groups: s.groups,
-            state: s.state,
-        };
+        let shape = scan_shape(&args.shape, length as usize)?;
         progress.say(format!("{length} tokens: counting"));
         let plan = cut::choose(args, shape)?;
         let ran = if args.count { None } else { Some(Ran::new(args, &plan, &progress)?) };
@@ -47,6 +40,13 @@ pub fn run(args: &ScanArgs, format: Format) -> Result<()> {
     // What was measured before an error is printed all the same.
     report.finish()?;
     measured
+}
+
+/// The scan of a named shape.
+pub fn scan_shape(name: &str, tokens: usize) -> Result<ScanShape> {
+    let config = named(name)?;
+    let s = config.shape();
+    Ok(ScanShape { tokens, heads: s.heads, head_dim: s.head_dim, groups: s.groups, state: s.state })
 }
 
 /// Options that the packing does not have.
