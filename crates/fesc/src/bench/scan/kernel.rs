@@ -3,7 +3,7 @@
 use fesc_hybrid::Result;
 use fesc_hybrid::backend::Backend;
 use fesc_scan::hescan::chunks::Chunks;
-use fesc_scan::hescan::dual::{self, DualScan};
+use fesc_scan::hescan::dual::DualScan;
 use fesc_scan::hescan::lanes::Lanes;
 use fesc_scan::hescan::{HeScan, Lane, ScanShape, Value};
 
@@ -32,11 +32,7 @@ macro_rules! whichever {
 impl Kernel {
     /// Levels between inputs and results.
     pub fn depth(&self) -> usize {
-        match self {
-            Self::Lanes(k) => k.depth(),
-            Self::Chunks(k) => k.depth(),
-            Self::Dual(_) => dual::DEPTH,
-        }
+        whichever!(self, k => k.depth())
     }
 }
 
