@@ -207,11 +207,20 @@ fn chunks(args: &ScanArgs, shape: ScanShape) -> Result<Vec<Candidate>> {
     Ok(found)
 }
 
+/// `dual` in one chunk, and in chunks with carries where that is another plan.
 fn dual(shape: ScanShape) -> Result<Vec<Candidate>> {
-    let set = sets::PROJECT;
-    let kernel = DualScan::new(shape, 1 << (set.log_n - 1), sets::BOUNDARY).map_err(|e| no_cut(e.to_string()))?;
-    let cut = Cut { block: shape.tokens, ..Cut::default() };
-    Ok(vec![Candidate { kernel: Kernel::Dual(kernel), cut, set, weight: 1 }])
+    let slots = 1 << (sets::PROJECT.log_n - 1);
+    let whole = DualScan::new(shape, slots, sets::BOUNDARY).map_err(|e| no_cut(e.to_string()))?;
+    let chunked = DualScan::chunked(shape, slots, sets::BOUNDARY).map_err(|e| no_cut(e.to_string()))?;
+    let mut found = Vec::new();
+    for (kernel, block) in [(whole, shape.tokens), (chunked, shape.tokens.min(shape.state.next_power_of_two()))] {
+        let shallow = Some(sets::PROJECT).filter(|s| s.depth >= kernel.depth());
+        if let Some(set) = shallow.or_else(|| deep_enough(sets::PROJECT.log_n, kernel.depth())) {
+            let (weight, cut) = (kernel.key_switches(), Cut { block, ..Cut::default() });
+            found.push(Candidate { kernel: Kernel::Dual(kernel), cut, set, weight });
+        }
+    }
+    Ok(found)
 }
 
 /// Bytes of all inputs of a kernel.
