@@ -1,26 +1,16 @@
 //! Every crate can be packaged: it says what it is, its dependencies have versions, and it has its files.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/repository.rs"]
+mod repository;
+
 use std::fs;
 use std::path::{Component, Path, PathBuf};
-use std::process::Command;
 
-use serde_json::Value;
+use repository::packages;
 
 /// Names of `cargo metadata` that a package may not lack.
 const SAID: [&str; 5] = ["description", "license", "readme", "keywords", "categories"];
-
-fn packages() -> Vec<Value> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let out = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let metadata: Value = serde_json::from_slice(&out.stdout).unwrap();
-    metadata["packages"].as_array().unwrap().clone()
-}
 
 fn rust_files(dir: &Path, out: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
