@@ -26,7 +26,7 @@ pub fn packages() -> Vec<Value> {
 }
 
 /// Every file below `dir` that is text of ours; build output and the repository's own data are not.
-fn files(dir: &Path, out: &mut Vec<PathBuf>) {
+pub fn files(dir: &Path, out: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
