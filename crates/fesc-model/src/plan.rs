@@ -8,8 +8,8 @@
 //! | activations | piecewise by shared thresholds | MoSiLU and MoSoft D4, MMExp D4 |
 //! | norms | inverse root from buckets, two Newton steps | NeRMS N1 |
 //!
-//! The twin computes both plans, and refuses choices that it does not compute together by name; which plans two
-//! parties can run is `fesc-infer`'s to say, in the one file that turns a plan into kernels. An
+//! The twin computes both plans, and refuses choices that it does not compute together by name; which plans
+//! two parties can run is `fesc-infer`'s to say, in the one file that turns a plan into kernels. An
 //! [`Outline`](crate::Outline) carries its plan, so both parties have the same.
 
 use std::fmt;

@@ -178,8 +178,9 @@ pub struct Message {
 }
 
 impl Message {
-    /// What most messages of a crate have in common, for the entries of its list to begin with (`..`): between
-    /// client and server, of any length, under masks. Tag, name, formula and mask are the entry's own.
+    /// What most messages of a crate have in common, for the entries of its list to begin with (`..`):
+    /// between client and server, of any length, under masks. Tag, name, formula and mask are the entry's
+    /// own.
     pub const fn masked(owner: &'static str, phases: &'static [MessagePhase]) -> Self {
         let (ways, size, cover) = (ways::BOTH, Size::ANY, Cover::Uniform);
         Self { tag: 0, name: "", owner, ways, phases, size, formula: "", cover, mask: "", tests: &[] }

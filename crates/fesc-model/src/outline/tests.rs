@@ -57,7 +57,8 @@ fn text_comes_back() {
     }
 }
 
-/// Whatever kernels a plan names, the outline that is read back names them too; the fast plan's are not written.
+/// Whatever kernels a plan names, the outline that is read back names them too; the fast plan's are not
+/// written.
 #[test]
 fn every_choice_of_a_plan_comes_back() {
     use crate::plan::{Norm, Projection, Scan};

@@ -79,8 +79,8 @@ mod bits {
     }
 }
 
-/// An outline as it travels. Choices of the plan that are the fast plan's are left out, so that its text is the
-/// same as before there were others.
+/// An outline as it travels. Choices of the plan that are the fast plan's are left out, so that its text is
+/// the same as before there were others.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wire {

@@ -1,7 +1,8 @@
 //! The forms of one block by its plan: what a twin is built from besides weights.
 //!
-//! Those of a plan with calibrated scales come from the [`Outline`](crate::Outline), others are made here. Each
-//! stage is chosen by the plan's own entry; choices that the twin does not compute together are refused.
+//! Those of a plan with calibrated scales come from the [`Outline`](crate::Outline), others are made here.
+//! Each stage is chosen by the plan's own entry; choices that the twin does not compute together are
+//! refused.
 
 use fesc_approx::FixedPiecewise;
 use fesc_approx::paper::even::{EvenFixed, Residual};

@@ -47,8 +47,8 @@ pub(super) struct PaperNorm {
 }
 
 impl Norm {
-    /// The plan's: `form` is that of its outline, which a plan with one scale has not; else over `width` values
-    /// whose mean of squares lies in `span`.
+    /// The plan's: `form` is that of its outline, which a plan with one scale has not; else over `width`
+    /// values whose mean of squares lies in `span`.
     ///
     /// # Errors
     /// If the twin does not compute this norm with these numbers, or its form cannot be built.

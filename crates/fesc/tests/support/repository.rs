@@ -30,10 +30,11 @@ pub fn files(dir: &Path, out: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
-        if path.is_dir() {
-            if !["target", ".git", "corpus"].contains(&name) {
-                files(&path, out);
-            }
+        // `.git` is a file in a second working tree.
+        if ["target", ".git", "corpus"].contains(&name) {
+            continue;
+        } else if path.is_dir() {
+            files(&path, out);
         } else {
             out.push(path);
         }
