@@ -18,7 +18,7 @@ use crate::bench::mpc::Op;
 
 pub use bench::{Bench, Form, GemmArgs, MpcArgs, NetArgs, OtArgs, OtProtocol, PathChoice, Transport};
 pub use ckks::{Chain, CkksArgs, NttArgs};
-pub use kernels::{Packing, ProjectArgs, ResidencyArgs, ScanArgs};
+pub use kernels::{BoundaryArgs, Packing, ProjectArgs, ResidencyArgs, ScanArgs};
 pub use model::{CalibrateArgs, ClassifyArgs, EvalArgs, FormsArgs, ModelArgs, TrainArgs};
 pub use private::{
     ConnectArgs, ConnectionArgs, DealerArgs, DemoArgs, EstimateArgs, InferArgs, PrepareArgs, PrivateArgs, ServeArgs,

@@ -69,6 +69,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Mpc(args)) => bench::mpc::run(args, format),
         Command::Bench(Bench::Ckks(args)) => bench::ckks::run(args, format),
         Command::Bench(Bench::Ntt(args)) => bench::ntt::run(args, format),
+        Command::Bench(Bench::Boundary(args)) => bench::boundary::run(args, format),
         Command::Bench(Bench::Project(args)) => bench::project::run(args, format),
         Command::Bench(Bench::Residency(args)) => bench::residency::run(args, format),
         Command::Bench(Bench::Scan(args)) => bench::scan::run(args, format),

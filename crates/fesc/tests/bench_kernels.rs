@@ -145,3 +145,25 @@ fn projections_run_under_encryption_and_are_right() {
     }
     assert_eq!((&rows[0]["depth"], &rows[1]["depth"]), (&2.into(), &1.into()));
 }
+
+#[test]
+fn the_boundary_has_its_names_for_every_variant_and_layout() {
+    let names = ["variant", "layout", "length", "ciphertexts_up", "ciphertexts_down", "up_bytes", "down_bytes"];
+    let details = ["shape", "set", "values_up", "ahead_bytes", "rounds", "sample", "up_ms", "up_cpu_ms"];
+    let names = [&names[..], &["seconds", "paper_ciphertexts", "paper_bytes"], &details].concat();
+    let names = [&names[..], &["down_ms", "down_cpu_ms", "threads"]].concat();
+    let rows = json(&["bench", "boundary", "--length", "128", "--sample", "1", "--json"], &names);
+    let of = |row: &Value| format!("{} {}", row["variant"].as_str().unwrap(), row["layout"].as_str().unwrap());
+    let kinds: Vec<String> = rows.iter().map(of).collect();
+    let want =
+        ["dense compact", "contraction compact", "factorised compact", "factorised paired", "factorised replicated"];
+    assert_eq!(kinds, want);
+    for row in &rows {
+        assert!(number(row, "seconds") > 0.0 && number(row, "down_bytes") > 0.0, "{row}");
+        assert!(number(row, "ahead_bytes") > 0.0 && row["paper_bytes"].is_null() == (row["layout"] != "compact"));
+    }
+    // 128 tokens of 1,536 channels and 128 states: 768 full ciphertexts, and as many outputs as 6.
+    assert_eq!((&rows[0]["ciphertexts_down"], &rows[1]["ciphertexts_down"]), (&768.into(), &6.into()));
+    assert_eq!((&rows[0]["paper_ciphertexts"], &rows[2]["paper_ciphertexts"]), (&3123.into(), &124.into()));
+    assert!(number(&rows[2], "up_bytes") < number(&rows[4], "up_bytes"));
+}

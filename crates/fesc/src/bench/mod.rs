@@ -1,5 +1,6 @@
 //! The measurements.
 
+pub mod boundary;
 pub mod ckks;
 pub mod forms;
 pub mod gemm;

@@ -101,6 +101,22 @@ pub enum Bench {
     ///
     /// Example: fesc bench ntt --n 32768,65536 --bits 50
     Ntt(NttArgs),
+    /// What crosses between shares and ciphertexts around one encrypted scan (paper, table ablation_boundary).
+    ///
+    /// Variants: dense (states both ways), contraction (updates up, outputs down), factorised (x, a, B, C up,
+    /// outputs down). Layouts: compact (two values in each slot), paired (two channels in a slot, B beside C,
+    /// decays alone), replicated (as `bench scan --packing hybrid` takes them, and its outputs). Bytes follow
+    /// from declarations. A sample is converted up and down again between two parties in this process, and
+    /// checked.
+    ///
+    /// Prints variant, layout, length, ciphertexts_up, ciphertexts_down, up_bytes, down_bytes (of one layer,
+    /// online), seconds (ciphertexts times those of the sample), paper_ciphertexts, paper_bytes (a twelfth of
+    /// its table's, which have the other boundaries of a layer in them); with --json also shape, set,
+    /// values_up, ahead_bytes (up, if uploads were made ahead), rounds, sample, up_ms, up_cpu_ms, down_ms,
+    /// down_cpu_ms (of a ciphertext, both parties), threads.
+    ///
+    /// Example: fesc bench boundary --shape base --length 128
+    Boundary(BoundaryArgs),
     /// A layer's projections under encryption: HEInProj with HEConv, and HEOutProj (paper, sections ks-he:ctpt
     /// and ks-he:conv).
     ///

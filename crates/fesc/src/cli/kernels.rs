@@ -4,6 +4,9 @@ use clap::{Args, ValueEnum};
 use fesc_scan::hescan::chunks::Work;
 use fesc_scan::hescan::prefix::Topology;
 
+/// Megabytes of ciphertexts at once, unless told.
+const MEMORY: u64 = 8000;
+
 /// Options of `bench scan`.
 #[derive(Debug, Clone, Args)]
 pub struct ScanArgs {
@@ -49,12 +52,52 @@ pub struct ScanArgs {
     #[arg(long)]
     pub fold: bool,
     /// Megabytes that ciphertexts may take at once.
-    #[arg(long, value_name = "MB", default_value_t = 8000, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    #[arg(long, value_name = "MB", default_value_t = MEMORY, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     pub memory: u64,
     /// Seconds for the times of operations at each level, from which the time is predicted; at least three
     /// runs.
     #[arg(long, default_value = "0", value_parser = super::ckks::measure_seconds)]
     pub seconds: f64,
+}
+
+impl ScanArgs {
+    /// A scan without options: the defaults.
+    pub fn new(packing: Packing, shape: &str, length: u32) -> Self {
+        Self {
+            shape: shape.into(),
+            packing,
+            topology: Topology::BrentKung,
+            length: vec![length],
+            layers: 1,
+            threads: 1,
+            count: true,
+            blocks: None,
+            coordinates: None,
+            leaf: None,
+            block: None,
+            work: Work::Needed,
+            fold: false,
+            memory: MEMORY,
+            seconds: 0.0,
+        }
+    }
+}
+
+/// Options of `bench boundary`.
+#[derive(Debug, Clone, Args)]
+pub struct BoundaryArgs {
+    /// A named shape: tiny, small, slim, base, wide, state+, 130m or 370m.
+    #[arg(long, value_name = "NAME", default_value = "base")]
+    pub shape: String,
+    /// Tokens.
+    #[arg(long, value_name = "L", default_value_t = 128, value_parser = clap::value_parser!(u32).range(4..=16_384))]
+    pub length: u32,
+    /// Ciphertexts of the sample.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub sample: u32,
+    /// Compute threads of each party.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
 }
 
 /// A packing of the scan.

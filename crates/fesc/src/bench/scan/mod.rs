@@ -22,7 +22,7 @@ use crate::progress::Progress;
 use crate::report::{Format, Report, Row};
 use crate::usage;
 use cut::Plan;
-pub use cut::deep_enough;
+pub use cut::{choose, deep_enough};
 
 /// Measures and prints.
 pub fn run(args: &ScanArgs, format: Format) -> Result<()> {
