@@ -297,12 +297,7 @@ impl<'a, B: Backend> Block<'a, B> {
     }
 
     /// The outputs of this block of channels.
-    fn outputs(
-        &self,
-        prefixed: &[Option<B::Ct>],
-        carried: &[Option<B::Ct>],
-        scores: &[B::Ct],
-    ) -> Result<Vec<B::Ct>> {
+    fn outputs(&self, prefixed: &[Option<B::Ct>], carried: &[Option<B::Ct>], scores: &[B::Ct]) -> Result<Vec<B::Ct>> {
         let (b, w, low) = (self.backend, self.kernel.layout.params.leaf, self.kernel.levels.low);
         b.each(self.kernel.layout.tokens, |tau| {
             let (leaf, r) = (tau / w, tau % w);

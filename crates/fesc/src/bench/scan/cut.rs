@@ -191,7 +191,7 @@ fn chunks(args: &ScanArgs, shape: ScanShape) -> Result<Vec<Candidate>> {
                 hold,
                 end: sets::BOUNDARY,
             };
-            Chunks::new(shape, slots, options).map(Kernel::Chunks)
+            Chunks::new(shape, slots, options).map(|k| Kernel::Chunks(Box::new(k)))
         };
         match on_a_set(make) {
             Ok(Some((kernel, set))) => {
