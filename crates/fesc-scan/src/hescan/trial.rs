@@ -1,7 +1,7 @@
 //! A kernel tried on a random packet: in the clear, and under encryption. For tests and measurements.
 //!
-//! The packet is random and nobody's; keys are made for the trial alone. What a client and a server have is in
-//! one place here, which no session does.
+//! The packet is random and nobody's; keys are made for the trial alone. What a client and a server have is
+//! in one place here, which no session does.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;

@@ -1,8 +1,8 @@
 //! Which cut of a scan is taken: all that are possible are counted, and the cheapest that fits the memory is
 //! the one.
 //!
-//! The cost of a count is in transforms of one prime, from the formulas of the evaluator: nothing is measured,
-//! so that the choice is the same on every machine.
+//! The cost of a count is in transforms of one prime, from the formulas of the evaluator: nothing is
+//! measured, so that the choice is the same on every machine.
 
 use anyhow::Result;
 use fesc_ckks::sets::{self, Set};
