@@ -147,6 +147,10 @@ fn help_teaches() {
         ("gemm", &["gmac_per_s", "fesc bench gemm --m 512", "--path", "avx512"][..]),
         ("ot", &["cot_per_cpu_second_sender", "fesc bench ot --n", "--protocol", "silent"]),
         ("net", &["rtt_us", "fesc bench net --transport", "wan3"]),
+        ("scan", &["predicted_s", "fesc bench scan --shape base", "--packing", "hybrid", "--count"]),
+        ("residency", &["paper_key_switches", "fesc bench residency --length", "--block"]),
+        ("boundary", &["ciphertexts_up", "fesc bench boundary --shape base", "--sample"]),
+        ("project", &["plain_products", "fesc bench project --shape base", "--threads"]),
         ("mpc", &["online_bytes_per_el", "fesc bench mpc --op silu", "--provider", "exp-square", "two-party"]),
     ] {
         let text = fesc(&["bench", command, "--help"]).ok();
