@@ -6,6 +6,7 @@ use crate::server::KeyId;
 use crate::{Ciphertext, Params};
 
 /// An encryption by the secret key, half of it a seed.
+#[derive(Clone)]
 pub struct Upload {
     pub(crate) params: Params,
     pub(crate) level: usize,

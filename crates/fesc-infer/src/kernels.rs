@@ -40,7 +40,7 @@ pub fn supported(plan: &Plan) -> Result<()> {
     let have = *numbers == Plan::FAST.numbers
         && *projection == plan::Projection::Rlwe
         && *scan == plan::Scan::Dual
-        && matches!(activations, plan::Activations::Piecewise { .. })
+        && matches!(activations, plan::Activations::Piecewise { clamp: true, .. })
         && *norm == plan::Norm::Buckets;
     if have { Ok(()) } else { Err(missing(plan)) }
 }
@@ -127,7 +127,7 @@ fn missing(plan: &Plan) -> InferError {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
 
     #[test]
@@ -139,7 +139,15 @@ mod tests {
             let refused = private_plan(name).unwrap_err().to_string();
             assert!(refused.contains("can be run are fast"), "{refused}");
         }
-        let mixed = Plan { scan: plan::Scan::HeScan, ..Plan::FAST };
-        assert!(supported(&mixed).is_err() && digest(&mixed).is_err());
+        let Plan { activations: plan::Activations::Piecewise { silu, exp, .. }, .. } = Plan::FAST else { panic!() };
+        let others = [
+            Plan { scan: plan::Scan::HeScan, ..Plan::FAST },
+            Plan { norm: plan::Norm::Nerms, ..Plan::FAST },
+            Plan { projection: plan::Projection::Ckks, ..Plan::FAST },
+            Plan { activations: plan::Activations::Piecewise { silu, exp, clamp: false }, ..Plan::FAST },
+        ];
+        for plan in others {
+            assert!(supported(&plan).is_err() && digest(&plan).is_err());
+        }
     }
 }

@@ -113,89 +113,120 @@ fn log(place: &Path) -> Vec<Line> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Three clients, 200 sessions, and a server that is killed in the middle of them.
-#[test]
-fn counts_and_log_lines_are_right_after_a_kill() {
-    const EACH: [usize; 3] = [80, 70, 50];
-    let root = tempfile::tempdir().unwrap();
-    let place = root.path();
-    let dealer_listener = Listener::bind("127.0.0.1:0", ServerSecurity::InsecurePlaintext, Config::default()).unwrap();
-    let dealer = &dealer_listener.address().to_string();
-    std::fs::write(place.join("dealer"), dealer).unwrap();
-    // It ends with the process of the tests.
-    std::thread::spawn(move || dealer::serve(&dealer_listener, &Randomness::os(), &AtomicBool::new(false), &|_| {}));
-    let server_identity = Identity::generate().unwrap();
-    server_identity.save(&place.join("server.key"), &place.join("server.crt")).unwrap();
-    let pin = server_identity.fingerprint();
-    let clients: [_; 3] = std::array::from_fn(|_| Arc::new(Identity::generate().unwrap()));
-    let list: String = clients
-        .iter()
-        .zip(EACH)
-        .enumerate()
-        .map(|(n, (identity, each))| format!("client-{n} {} sessions={each}\n", identity.fingerprint()))
-        .collect();
-    std::fs::write(place.join("clients"), list).unwrap();
-    let ids = document(20, 5);
-    // How often each client was granted a session: those that ended well, and those that were lost with the
-    // server.
-    let granted = [0, 1, 2].map(|_| AtomicUsize::new(0));
-    let lost = AtomicUsize::new(0);
-    let run = |address: &str, half: bool, stop: &AtomicBool| {
+/// What each of three clients may ask for.
+const EACH: [usize; 3] = [80, 70, 50];
+
+/// Three listed clients, their dealer, and what became of their sessions.
+struct Crowd<'a> {
+    place: &'a Path,
+    dealer: String,
+    pin: Fingerprint,
+    clients: [Arc<Identity>; 3],
+    ids: Vec<u32>,
+    /// How often each client was granted a session that ended well.
+    granted: [AtomicUsize; 3],
+    /// Sessions that were lost with the server.
+    lost: AtomicUsize,
+}
+
+impl<'a> Crowd<'a> {
+    fn new(place: &'a Path) -> Self {
+        let listener = Listener::bind("127.0.0.1:0", ServerSecurity::InsecurePlaintext, Config::default()).unwrap();
+        let dealer = listener.address().to_string();
+        std::fs::write(place.join("dealer"), &dealer).unwrap();
+        // It ends with the process of the tests.
+        std::thread::spawn(move || dealer::serve(&listener, &Randomness::os(), &AtomicBool::new(false), &|_| {}));
+        let server_identity = Identity::generate().unwrap();
+        server_identity.save(&place.join("server.key"), &place.join("server.crt")).unwrap();
+        let clients: [_; 3] = std::array::from_fn(|_| Arc::new(Identity::generate().unwrap()));
+        let list: String = clients
+            .iter()
+            .zip(EACH)
+            .enumerate()
+            .map(|(n, (identity, each))| format!("client-{n} {} sessions={each}\n", identity.fingerprint()))
+            .collect();
+        std::fs::write(place.join("clients"), list).unwrap();
+        let (granted, lost) = ([0, 1, 2].map(|_| AtomicUsize::new(0)), AtomicUsize::new(0));
+        Self { place, dealer, pin: server_identity.fingerprint(), clients, ids: document(20, 5), granted, lost }
+    }
+
+    fn granted(&self) -> [usize; 3] {
+        [0, 1, 2].map(|n: usize| self.granted[n].load(Ordering::Relaxed))
+    }
+
+    /// One document of a client with this certificate.
+    fn ask(&self, address: &str, identity: Option<&Arc<Identity>>, cache: &str) -> Result<usize, SessionError> {
+        classify(&dial(address, self.pin, identity), &self.dealer, &self.place.join(cache), &self.ids)
+    }
+
+    /// All clients at once until their budgets are used; `half`: until 90 sessions ended, then `stop` is set.
+    fn run(&self, address: &str, half: bool, stop: &AtomicBool) {
         std::thread::scope(|scope| {
             for n in 0..3 {
-                let (client, granted, lost, ids) = (&clients[n], &granted[n], &lost, &ids);
-                let dial = dial(address, pin, Some(client));
-                scope.spawn(move || {
-                    let cache = place.join(format!("cache-{n}"));
-                    while !stop.load(Ordering::Relaxed) {
-                        match classify(&dial, dealer, &cache, ids) {
-                            Ok(_) => {
-                                granted.fetch_add(1, Ordering::Relaxed);
-                            }
-                            Err(SessionError::Refused { kind: RefusalKind::Budget, .. }) => break,
-                            Err(SessionError::Refused { kind: RefusalKind::Busy, .. }) => {
-                                std::thread::sleep(Duration::from_millis(10));
-                            }
-                            Err(_) if half => {
-                                lost.fetch_add(1, Ordering::Relaxed);
-                                break;
-                            }
-                            Err(error) => panic!("{error}"),
-                        }
-                    }
-                });
+                scope.spawn(move || self.ask_until(n, address, half, stop));
             }
             if half {
                 // In the middle of the sessions.
-                let total = || granted.iter().map(|g| g.load(Ordering::Relaxed)).sum::<usize>();
+                let total = || self.granted().iter().sum::<usize>();
                 let until = Instant::now() + Duration::from_secs(300);
                 while total() < 90 {
-                    assert!(Instant::now() < until && lost.load(Ordering::Relaxed) == 0, "{} sessions", total());
+                    assert!(Instant::now() < until && self.lost.load(Ordering::Relaxed) == 0, "{} sessions", total());
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 stop.store(true, Ordering::Relaxed);
             }
         });
-    };
-    let server = Process::start(place);
-    let (address, stop) = (server.address.clone(), AtomicBool::new(false));
-    let killer = std::thread::scope(|scope| {
-        let killing = scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_millis(1));
+    }
+
+    fn ask_until(&self, n: usize, address: &str, half: bool, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            match self.ask(address, Some(&self.clients[n]), &format!("cache-{n}")) {
+                Ok(_) => {
+                    self.granted[n].fetch_add(1, Ordering::Relaxed);
+                }
+                Err(SessionError::Refused { kind: RefusalKind::Budget, .. }) => break,
+                Err(SessionError::Refused { kind: RefusalKind::Busy, .. }) => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(_) if half => {
+                    self.lost.fetch_add(1, Ordering::Relaxed);
+                    break;
+                }
+                Err(error) => panic!("{error}"),
             }
-            server.kill();
+        }
+    }
+
+    /// A server that is killed in the middle of the sessions.
+    fn run_until_killed(&self) {
+        let server = Process::start(self.place);
+        let (address, stop) = (server.address.clone(), AtomicBool::new(false));
+        let killer = std::thread::scope(|scope| {
+            let killing = scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                server.kill();
+            });
+            self.run(&address, true, &stop);
+            killing.join()
         });
-        run(&address, true, &stop);
-        killing.join()
-    });
-    killer.unwrap();
-    let before: Vec<usize> = granted.iter().map(|g| g.load(Ordering::Relaxed)).collect();
+        killer.unwrap();
+    }
+}
+
+/// Three clients, 200 sessions, and a server that is killed in the middle of them.
+#[test]
+fn counts_and_log_lines_are_right_after_a_kill() {
+    let root = tempfile::tempdir().unwrap();
+    let place = root.path();
+    let crowd = Crowd::new(place);
+    crowd.run_until_killed();
+    let before = crowd.granted();
     let server = Process::start(place);
-    run(&server.address, false, &AtomicBool::new(false));
-    let dials = [0, 1, 2].map(|n| dial(&server.address, pin, Some(&clients[n])));
-    for dial in &dials {
-        assert_eq!(refused(classify(dial, dealer, &place.join("cache"), &ids)), RefusalKind::Budget);
+    crowd.run(&server.address, false, &AtomicBool::new(false));
+    for client in &crowd.clients {
+        assert_eq!(refused(crowd.ask(&server.address, Some(client), "cache")), RefusalKind::Budget);
     }
     let lines = log(place);
     for (n, each) in EACH.into_iter().enumerate() {
@@ -208,7 +239,7 @@ fn counts_and_log_lines_are_right_after_a_kill() {
         // have been granted yet.
         let (done, begun) = (of(Ending::Done), of(Ending::Done) + of(Ending::Lost) + of(Ending::Failed));
         assert_eq!(begun, each, "client {n}: its whole budget and no more, one line each");
-        assert!(done + of(Ending::Lost) >= granted[n].load(Ordering::Relaxed), "client {n}");
+        assert!(done + of(Ending::Lost) >= crowd.granted()[n], "client {n}");
         assert!(of(Ending::Refused) >= 1, "client {n}");
     }
     // A seat is free only after its line is written, whoever takes it next.
@@ -220,14 +251,13 @@ fn counts_and_log_lines_are_right_after_a_kill() {
     assert_eq!(names.len(), lines.len(), "no session twice");
     assert!(lines.iter().all(|l| l.plan == "fast" && l.bucket == 128 && l.reveal == "label" && l.kind == "run"));
     assert!(lines.iter().filter(|l| l.result == Ending::Done).all(|l| l.code == 0 && l.bytes > Some(1000)));
-    println!("granted before the kill {before:?}, lost {}", lost.load(Ordering::Relaxed));
+    println!("granted before the kill {before:?}, lost {}", crowd.lost.load(Ordering::Relaxed));
 
     // Taken off the list a moment ago; never on it; without a certificate.
     std::fs::write(place.join("clients"), "").unwrap();
     let stranger = Arc::new(Identity::generate().unwrap());
-    for identity in [Some(&clients[0]), Some(&stranger), None] {
-        let dial = dial(&server.address, pin, identity);
-        assert_eq!(refused(classify(&dial, dealer, &place.join("cache"), &ids)), RefusalKind::NotListed);
+    for identity in [Some(&crowd.clients[0]), Some(&stranger), None] {
+        assert_eq!(refused(crowd.ask(&server.address, identity, "cache")), RefusalKind::NotListed);
     }
     assert_eq!(log(place).len(), lines.len(), "strangers do not fill the log");
     server.kill();

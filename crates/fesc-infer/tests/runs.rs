@@ -18,7 +18,7 @@ use fesc_infer::{
     Answer, BlocksAhead, Embedding, Reveal, Schedule, ServerSetup, Unwatched, run_client_with, run_server,
 };
 use fesc_model::twin::{Rounding, Twin};
-use fesc_model::{Pooling, Shape};
+use fesc_model::{Outline, Pooling, Shape};
 use fesc_mpc::Cost;
 use fesc_ring::Prg;
 
@@ -136,6 +136,10 @@ fn misfits_are_refused() {
     assert!(
         Schedule::new(outline, 0, Reveal::Label).is_err() && Schedule::new(outline, 1 << 21, Reveal::Label).is_err()
     );
+    // An outline that names a kernel which is not here, as a server may send it.
+    let named = outline.to_json().replacen('{', "{\"scan\":\"he_scan\",", 1);
+    let refused = Schedule::new(&Outline::from_json(&named).unwrap(), 20, Reveal::Label).err().unwrap().to_string();
+    assert!(refused.contains("the plan mixed has no private kernels"), "{refused}");
     let schedule = Schedule::new(outline, 20, Reveal::Label).unwrap();
     let client = |ids: &[u32], setup: &ServerSetup| {
         let ids = ids.to_vec();

@@ -174,9 +174,10 @@ fn a_client_cannot_fill_the_servers_disk() {
         assert_eq!(entries(theirs), 0);
         failures.clone()
     });
-    // The server's own log has it. It is whole when the server has ended.
-    let here = format!("2 of {} bytes wait here", 2 * each);
-    assert!(failures.all().iter().any(|f| f.contains(&here)), "{:?}", failures.all());
+    // The server's own log has it, as a refusal of its own. It is whole when the server has ended.
+    let (here, log) = (format!("2 of {} bytes wait here", 2 * each), failures.all());
+    assert!(log.iter().any(|f| f.starts_with("refused: ") && f.contains(&here)), "{log:?}");
+    assert!(!log.iter().any(|f| f.contains("the peer refused")), "{log:?}");
 }
 
 #[test]

@@ -1,6 +1,22 @@
 //! Mamba-2 in the clear: shapes, checkpoints, tokenizer and the float reference of what the private engine
 //! computes.
 //!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use fesc_model::{Classifier, Plan, twin::Rounding};
+//!
+//! let classifier = Classifier::shipped()?;
+//! let ids = classifier.tokenizer().encode("The officers searched the car without a warrant.", 2048)?.ids;
+//! let class = classifier.classify(&ids)?.class;
+//! println!("{}", classifier.label(class).unwrap_or("?")); // Criminal Procedure
+//! // The same in the integers of the private run.
+//! let outcome = classifier.twin(Plan::FAST)?.classify(&ids, &mut Rounding::nearest())?;
+//! assert_eq!(outcome.class, class);
+//! # assert_eq!(classifier.label(class), Some("Criminal Procedure"));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Where to look:
 //! - [`Config`]: a validated [`Shape`], read from the `config.json` of Hugging Face or of state-spaces;
 //! - [`Classifier`]: a model that reads text, from a directory or the shipped one; begin here;

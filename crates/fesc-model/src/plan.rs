@@ -8,9 +8,9 @@
 //! | activations | piecewise by shared thresholds | MoSiLU and MoSoft D4, MMExp D4 |
 //! | norms | inverse root from buckets, two Newton steps | NeRMS N1 |
 //!
-//! The twin computes both plans; which of them two parties can run is `fesc-infer`'s to say, in the one file
-//! that turns a plan into kernels. An [`Outline`](crate::Outline) carries its plan, so both parties have the
-//! same.
+//! The twin computes both plans, and refuses choices that it does not compute together by name; which plans
+//! two parties can run is `fesc-infer`'s to say, in the one file that turns a plan into kernels. An
+//! [`Outline`](crate::Outline) carries its plan, so both parties have the same.
 
 use std::fmt;
 
@@ -20,7 +20,8 @@ use crate::outline::Scales;
 use crate::outline::scale;
 
 /// Widths and fractional bits that do not depend on the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Numbers {
     /// Width of the ring of shares.
     pub bits: u32,
@@ -41,7 +42,7 @@ pub struct Numbers {
 }
 
 /// What computes the projections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Projection {
     /// One RLWE message from the client; the convolution is folded in. Adds noise of a few units.
@@ -51,7 +52,7 @@ pub enum Projection {
 }
 
 /// What computes the selective scan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scan {
     /// The block dual form on shares.
@@ -78,7 +79,7 @@ pub enum Activations {
 }
 
 /// What computes the inverse root of a norm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Norm {
     /// A linear start by bucket, two Newton steps.

@@ -178,6 +178,14 @@ pub struct Message {
 }
 
 impl Message {
+    /// What most messages of a crate have in common, for the entries of its list to begin with (`..`):
+    /// between client and server, of any length, under masks. Tag, name, formula and mask are the entry's
+    /// own.
+    pub const fn masked(owner: &'static str, phases: &'static [MessagePhase]) -> Self {
+        let (ways, size, cover) = (ways::BOTH, Size::ANY, Cover::Uniform);
+        Self { tag: 0, name: "", owner, ways, phases, size, formula: "", cover, mask: "", tests: &[] }
+    }
+
     /// From whom to whom, with an arrow; with two heads where it goes both ways.
     pub fn way(&self) -> String {
         let one = |&(from, to): &(End, End)| match self.ways.contains(&(to, from)) {

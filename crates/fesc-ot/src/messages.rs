@@ -2,7 +2,6 @@
 
 use fesc_net::Tag;
 use fesc_net::message::MessagePhase::{Offline, Setup};
-use fesc_net::message::ways::BOTH;
 use fesc_net::message::{Cover, Message, Size};
 
 pub(crate) const TAG_BASE_A: Tag = Tag(0x0200);
@@ -13,90 +12,74 @@ pub(crate) const TAG_FLIPS: Tag = Tag(0x0204);
 pub(crate) const TAG_CHOSEN: Tag = Tag(0x0205);
 pub(crate) const TAG_CORRELATED: Tag = Tag(0x0206);
 
+const MASKED: Message = Message::masked("fesc-ot", &[Setup]);
+
 /// All messages of this crate, by tag.
 pub const MESSAGES: &[Message] = &[
     Message {
         tag: TAG_BASE_A.0,
         name: "base transfers, first point",
-        owner: "fesc-ot",
-        ways: BOTH,
-        phases: &[Setup],
         size: Size::Exact(48),
         formula: "32 + 16",
         cover: Cover::Points,
         mask: "a fresh scalar: a random point; a nonce",
         tests: &["bad_first_points_are_refused"],
+        ..MASKED
     },
     Message {
         tag: TAG_BASE_B.0,
         name: "base transfers, 128 points",
-        owner: "fesc-ot",
-        ways: BOTH,
-        phases: &[Setup],
         size: Size::Exact(4112),
         formula: "128 32 + 16",
         cover: Cover::Points,
         mask: "a fresh scalar each: a random point whatever the bit is; a nonce",
         tests: &["base_points_hide_the_choices"],
+        ..MASKED
     },
     Message {
         tag: TAG_IKNP.0,
         name: "IKNP columns",
-        owner: "fesc-ot",
-        ways: BOTH,
-        phases: &[Setup],
         size: Size::Multiple { of: 1016, plus: 0, most: 260_096 },
         formula: "127 n / 8, n = 64, 128, .. 16384 transfers",
-        cover: Cover::Uniform,
         mask: "the stream of the base key that the OT sender lacks",
         tests: &["iknp_message_hides_the_choices"],
+        ..MASKED
     },
     Message {
         tag: TAG_TREES.0,
         name: "trees of silent OT",
-        owner: "fesc-ot",
-        ways: BOTH,
         phases: &[Setup, Offline],
         size: Size::Multiple { of: 16, plus: 0, most: 9216 },
         formula: "16 h for each tree of h levels (8 or 9), at most 64 trees",
-        cover: Cover::Uniform,
         mask: "hashes of correlated OT, one for each level",
         tests: &["tree_messages_are_balanced"],
+        ..MASKED
     },
     Message {
         tag: TAG_FLIPS.0,
         name: "choices of chosen OT",
-        owner: "fesc-ot",
-        ways: BOTH,
         phases: &[],
-        size: Size::ANY,
         formula: "ceil(n / 8)",
-        cover: Cover::Uniform,
         mask: "the random choices of the transfers",
         tests: &["corrections_hide_the_choices"],
+        ..MASKED
     },
     Message {
         tag: TAG_CHOSEN.0,
         name: "messages of chosen OT",
-        owner: "fesc-ot",
-        ways: BOTH,
         phases: &[],
-        size: Size::ANY,
         formula: "ceil(2 n l / 8)",
-        cover: Cover::Uniform,
         mask: "both pads of the transfer, of which the receiver has one",
         tests: &["delta_is_recovered_from_raw_pads_and_not_from_hashed_ones"],
+        ..MASKED
     },
     Message {
         tag: TAG_CORRELATED.0,
         name: "corrections of correlated OT",
-        owner: "fesc-ot",
-        ways: BOTH,
         phases: &[],
-        size: Size::ANY,
         formula: "ceil(n l / 8)",
-        cover: Cover::Uniform,
         mask: "the pad of the transfer that the receiver lacks",
         tests: &["delta_is_recovered_from_raw_pads_and_not_from_hashed_ones"],
+        ..MASKED
     },
 ];

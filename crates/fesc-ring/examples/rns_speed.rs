@@ -96,8 +96,11 @@ fn kernels(log: u32, path: Path) -> Result<(), Box<dyn Error>> {
     report.line("(a - b) c", least(|| prime.sub_scale_with(path, w, x[0], x[1], &mut o0)));
     report.line("o + (a - b) c", least(|| prime.sub_scale_add_with(path, w, x[0], x[1], &mut o0)));
     report.line("a + b", least(|| prime.add_with(path, x[0], x[1], &mut o0)));
+    transforms(&report, prime, n / 2, path)
+}
 
-    let slots = n / 2;
+/// The complex transform, and integers from its values.
+fn transforms(report: &Report, prime: &Prime, slots: usize, path: Path) -> Result<(), Box<dyn Error>> {
     let fft = Fft::new(slots)?;
     let (mut re, mut im) = (Aligned::<f64>::zeroed(slots), Aligned::<f64>::zeroed(slots));
     re.iter_mut().chain(im.iter_mut()).enumerate().for_each(|(i, x)| *x = (i % 97) as f64);
@@ -119,10 +122,9 @@ fn kernels(log: u32, path: Path) -> Result<(), Box<dyn Error>> {
             }),
         );
     }
-    report.line(
-        "residues of half of the coefficients",
-        least(|| prime.reduce_signed_with(path, &whole, &mut o0[..slots])),
-    );
+    let mut residues = Aligned::zeroed(slots);
+    let us = least(|| prime.reduce_signed_with(path, &whole, &mut residues));
+    report.line("residues of half of the coefficients", us);
     Ok(())
 }
 

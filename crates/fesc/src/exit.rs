@@ -116,12 +116,15 @@ pub fn session(error: &SessionError) -> Option<u8> {
         | SessionError::Randomness(_) => SECURITY,
         SessionError::TooLarge { .. } | SessionError::TooManyTokens { .. } | SessionError::TimeLimit(_) => LIMIT,
         SessionError::NoHome(_) => USAGE,
-        SessionError::Refused { kind: K::Tokens | K::Busy | K::Full, .. } => LIMIT,
-        SessionError::Refused { kind: K::Parameters | K::NotListed | K::Budget, .. } => SECURITY,
+        // The same code on both sides, so that the two logs agree.
+        SessionError::Refused { kind, .. } | SessionError::RefusedHere { kind, .. } => match kind {
+            K::Tokens | K::Busy | K::Full => LIMIT,
+            K::Parameters | K::NotListed | K::Budget => SECURITY,
+            K::Mismatch | K::NotOffered | K::Prepared | K::Stopping => PEER,
+        },
         SessionError::Version { .. }
         | SessionError::Malformed { .. }
         | SessionError::Mismatch { .. }
-        | SessionError::Refused { .. }
         | SessionError::NoSecondConnection(_)
         | SessionError::Silent(_) => PEER,
         _ => return None,
@@ -243,6 +246,8 @@ mod tests {
             (SessionError::Refused { kind: RefusalKind::Parameters, message: "N = 1024".into() }.into(), SECURITY),
             (SessionError::Refused { kind: RefusalKind::NotListed, message: "no".into() }.into(), SECURITY),
             (SessionError::Refused { kind: RefusalKind::Budget, message: "no".into() }.into(), SECURITY),
+            (SessionError::RefusedHere { kind: RefusalKind::Busy, message: "full".into() }.into(), LIMIT),
+            (SessionError::RefusedHere { kind: RefusalKind::NotListed, message: "no".into() }.into(), SECURITY),
             (SessionError::UsedBefore { path: "stores".into() }.into(), SECURITY),
             (SessionError::Refused { kind: RefusalKind::Mismatch, message: "other".into() }.into(), PEER),
             (SessionError::Infer(InferError::Mpc(MpcError::Net(NetError::Ended))).into(), PEER),

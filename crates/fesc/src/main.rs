@@ -1,7 +1,18 @@
 //! The program `fesc`: parse, dispatch, one exit code.
 //!
-//! Results go to standard output, everything else to standard error. See `cli` for the commands and `exit`
-//! for the codes.
+//! Results go to standard output, everything else to standard error.
+//!
+//! What is in it:
+//! - `cli`: every command and option; `exit`: the codes; `report`: tables and JSON; `progress`: what a run
+//!   does; `usage`: what this process has used; `interrupt`: signals; `random`: randomness of the system;
+//! - `private`: the private run (`demo`, `serve`, `classify`, `prepare`, `dealer`), over `fesc_infer`;
+//!   `keygen`: certificates;
+//! - `classifier`, `corpus`: where a command finds its model and its documents; `classify`, `eval`,
+//!   `calibrate`, `train`: models in the clear; `inspect`: what is in a checkpoint, and the list of messages;
+//! - `parties`: processes that a measurement starts; `measured`: a whole inference between two of them;
+//!   `estimate`: costs before a run; `bench`: measurements; `doctor`: whether this machine is fit.
+//!
+//! There is no library here: programs use `fesc-infer`.
 #![forbid(unsafe_code)]
 
 mod bench;

@@ -165,5 +165,6 @@ fn the_boundary_has_its_names_for_every_variant_and_layout() {
     // 128 tokens of 1,536 channels and 128 states: 768 full ciphertexts, and as many outputs as 6.
     assert_eq!((&rows[0]["ciphertexts_down"], &rows[1]["ciphertexts_down"]), (&768.into(), &6.into()));
     assert_eq!((&rows[0]["paper_ciphertexts"], &rows[2]["paper_ciphertexts"]), (&3123.into(), &124.into()));
+    assert_eq!((number(&rows[0], "paper_bytes"), number(&rows[2], "paper_bytes")), (6.2e9, 0.39e9));
     assert!(number(&rows[2], "up_bytes") < number(&rows[4], "up_bytes"));
 }

@@ -1,37 +1,16 @@
 //! Every crate can be packaged: it says what it is, its dependencies have versions, and it has its files.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::fs;
-use std::path::{Component, Path, PathBuf};
-use std::process::Command;
+#[path = "support/repository.rs"]
+mod repository;
 
-use serde_json::Value;
+use std::fs;
+use std::path::{Component, Path};
+
+use repository::{files, packages};
 
 /// Names of `cargo metadata` that a package may not lack.
 const SAID: [&str; 5] = ["description", "license", "readme", "keywords", "categories"];
-
-fn packages() -> Vec<Value> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let out = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let metadata: Value = serde_json::from_slice(&out.stdout).unwrap();
-    metadata["packages"].as_array().unwrap().clone()
-}
-
-fn rust_files(dir: &Path, out: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            rust_files(&path, out);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            out.push(path);
-        }
-    }
-}
 
 /// Whether the way from `base` to `path` stays below `root`.
 fn stays(root: &Path, base: &Path, path: &str) -> bool {
@@ -78,9 +57,9 @@ fn no_included_file_is_outside_its_package() {
     let mut included = 0;
     for package in packages() {
         let root = Path::new(package["manifest_path"].as_str().unwrap()).parent().unwrap().to_path_buf();
-        let mut files = Vec::new();
-        rust_files(&root.join("src"), &mut files);
-        for file in files {
+        let mut sources = Vec::new();
+        files(&root.join("src"), &mut sources);
+        for file in sources.into_iter().filter(|path| path.extension().is_some_and(|e| e == "rs")) {
             let text = fs::read_to_string(&file).unwrap();
             for start in ["include_bytes!(", "include_str!(", "concat!(env!(\"CARGO_MANIFEST_DIR\")"] {
                 for (at, _) in text.match_indices(start) {

@@ -1,11 +1,12 @@
 //! Rules of the project that the compiler does not keep by itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+#[path = "support/repository.rs"]
+mod repository;
 
-use serde_json::Value;
+use std::fs;
+
+use repository::{packages, root, sources};
 
 /// Which crates of the workspace a crate may use, in tests too. Lower ones never see upper ones.
 const MAY_USE: &[(&str, &[&str])] = &[
@@ -56,44 +57,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
 ];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
-}
-
-fn packages() -> Vec<Value> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let out = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"])
-        .current_dir(root())
-        .output()
-        .unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let metadata: Value = serde_json::from_slice(&out.stdout).unwrap();
-    metadata["packages"].as_array().unwrap().clone()
-}
-
-/// Every file below `dir` that is text of ours; build output and the repository's own data are not.
-fn files(dir: &Path, out: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap();
-        if path.is_dir() {
-            if !["target", ".git", "corpus"].contains(&name) {
-                files(&path, out);
-            }
-        } else {
-            out.push(path);
-        }
-    }
-}
-
-fn sources() -> Vec<(PathBuf, String)> {
-    let mut all = Vec::new();
-    files(&root(), &mut all);
-    // What is not UTF-8 is no source of ours.
-    all.into_iter().filter_map(|p| fs::read_to_string(&p).ok().map(|text| (p, text))).collect()
-}
 
 #[test]
 fn lower_crates_never_see_upper_ones() {
@@ -214,7 +177,8 @@ fn server_code_never_names_the_clients_half_of_ckks() {
         if !its_own && !grouped && !text.contains(&outside) {
             continue;
         }
-        let allowed = ["client", "tests", "bench", "fixture.rs", "fuzzing.rs", "fesc-ckks/src/lib.rs"];
+        let allowed =
+            ["client", "tests", "bench", "trial.rs", "examples", "fixture.rs", "fuzzing.rs", "fesc-ckks/src/lib.rs"];
         assert!(allowed.iter().any(|a| place.contains(a)), "{place} reaches for a client's secret key");
         clients += 1;
     }

@@ -4,8 +4,8 @@
 //!
 //! | back end | a ciphertext is | for |
 //! |---|---|---|
-//! | [`Count`] | its level | key switches, products, rotations by level; live ciphertexts; keys that are needed |
-//! | [`Plain`] | complex slots, level, scale, variance of the noise | every map, schedule and shape in tests |
+//! | [`Count`] | its level | operations by level, live ciphertexts, keys that are needed |
+//! | [`Plain`] | complex slots, level, scale, noise | every map, schedule and shape in tests |
 //! | [`Ckks`] | a ciphertext | the real thing |
 //!
 //! # Scales

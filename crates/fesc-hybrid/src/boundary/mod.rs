@@ -4,7 +4,7 @@
 //! | way | protocol | messages | correlations |
 //! |---|---|---|---|
 //! | ciphertexts to shares | [`ToShares`] | one down: masked ciphertexts | none |
-//! | shares to ciphertexts | [`ToCiphertexts`] | a bit each way for each value; one up: uploads | bit products |
+//! | shares to ciphertexts | [`ToCiphertexts`] | a bit each way a value; one up: uploads | bit products |
 //! | the same, uploads ahead | [`ToCiphertexts`], `ahead` | `k` bits up for each value | those, and uploads |
 //!
 //! The paper masks uniformly modulo `q`, reduces the *shares* modulo `2^l` and decodes then. Decoding is not

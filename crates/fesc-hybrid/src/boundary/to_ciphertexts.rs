@@ -8,8 +8,8 @@
 //!
 //! `lift` is the centred representative. Both lifts add up to `x` over the integers unless the sum wraps:
 //! with `k >= n + 40 + log2(values of the inference)` that has probability at most `2^(n+1-k)` for a value
-//! and `2^-39` for an inference. A wrap would put `2^(k-f)` into a slot, which no mask on the way back covers,
-//! so this probability counts as distance. Parts are uniform modulo `2^k`; their size tells nothing.
+//! and `2^-39` for an inference. A wrap would put `2^(k-f)` into a slot, which no mask on the way back
+//! covers, so this probability counts as distance. Parts are uniform modulo `2^k`; their size tells nothing.
 //!
 //! *Ahead*: the client draws `r` uniform modulo `2^k` for each distinct value and sends `Enc(Encode(lift r))`
 //! in the layout, before there is an input. Online it sends `x0 - r mod 2^k`, and the server adds
@@ -24,9 +24,9 @@
 //! ```compile_fail,E0382
 //! # use fesc_hybrid::{Result, boundary::{ClientUploads, ToCiphertexts}};
 //! # use fesc_mpc::{Party, Shared};
-//! fn twice(shape: &ToCiphertexts, p: &mut Party, x: &Shared, y: &Shared, ahead: ClientUploads) -> Result<()> {
+//! fn twice(shape: &ToCiphertexts, p: &mut Party, x: &Shared, ahead: ClientUploads) -> Result<()> {
 //!     shape.run_client_ahead(p, x, ahead)?;
-//!     shape.run_client_ahead(p, y, ahead)
+//!     shape.run_client_ahead(p, x, ahead)
 //! }
 //! ```
 //!
@@ -99,7 +99,8 @@ impl ToCiphertexts {
     /// For the values of a layout, in its order; all of it public.
     ///
     /// # Errors
-    /// [`HybridError::Width`] if parts would be too wide, [`HybridError::Room`] if they do not fit the modulus.
+    /// [`HybridError::Width`] if parts would be too wide, [`HybridError::Room`] if they do not fit the
+    /// modulus.
     pub fn new(params: &Params, layout: Layout, values: Values, encoding: Encoding) -> Result<Self> {
         let Values { bits, inference, .. } = values;
         let log_values = u64::BITS - inference.saturating_sub(1).leading_zeros();

@@ -3,7 +3,7 @@
 //! ```text
 //! server   c' = (c dropped to the boundary's level) + fresh zero + R     one message
 //! client   p  = phase of c' = phase + R      server  -R                 over the integers
-//! both     share_j = round(2^f part(zeta_j) / S) mod 2^l                 real and imaginary lane of each slot
+//! both     share_j = round(2^f part(zeta_j) / S) mod 2^l                 both lanes of each slot
 //! ```
 //!
 //! `R` is bounded, `|R| <= 2^width`, `width = phase_bits + 40 + log2(masked)`, and never wraps; the level is

@@ -61,7 +61,7 @@ enum Peer {
 /// Classifies documents on a server without showing them.
 ///
 /// Cost: a connection and a whole protocol run for each document; the model's public part is downloaded once
-/// and kept. Not reserved: anything against a server that leaves the protocol.
+/// and kept. Not promised: anything against a server that leaves the protocol.
 pub struct Client {
     peer: Peer,
     reveal: Reveal,

@@ -156,7 +156,7 @@ impl Room<'_> {
         drop(waiting);
         if !self.admission.admit(number, channel.hangup()?) {
             let message = format!("this dealer is about to stop, or deals to {PAIRS} pairs already");
-            return Err(SessionError::Refused { kind: RefusalKind::Busy, message });
+            return Err(SessionError::RefusedHere { kind: RefusalKind::Busy, message });
         }
         self.admission.line(number, other.channel.hangup()?);
         let (p0, p1) = if visitor.server { (other.channel, channel) } else { (channel, other.channel) };

@@ -129,6 +129,14 @@ pub enum SessionError {
         /// Why, as a sentence.
         message: String,
     },
+    /// This side said no; the peer was told so.
+    #[error("refused: {message}")]
+    RefusedHere {
+        /// Why, as a word.
+        kind: RefusalKind,
+        /// Why, as a sentence: what the peer was told, and what only this side's log has.
+        message: String,
+    },
     /// The model has no tokenizer.
     #[error("this model reads no text: the server gave no tokenizer")]
     NoTokenizer,

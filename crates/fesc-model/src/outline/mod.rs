@@ -4,11 +4,12 @@
 //! [`Outline::digest`] is compared in the handshake. The twin is built from an outline plus weights, so that
 //! the integers of the protocol have one source.
 //!
-//! What is in it: the shape; the number of classes and their names; which form of SiLU and exp; per layer the
-//! sixteen [`Scales`] and, of each norm, the smallest variance as a power of two, its octaves and its scale.
-//! All tables ([`LayerForms`], [`NormForm`]) follow from these numbers. What it tells about the model and the
-//! calibration documents: the order of magnitude of each tensor, and the range of each norm's variance in
-//! powers of two. Not in it: weights, A, D, thresholds of the clamp, any other statistic of the calibration.
+//! What is in it: the shape; the number of classes and their names; which form of SiLU and exp, and the
+//! plan's other choices where they are not the fast plan's; per layer the sixteen [`Scales`] and, of each
+//! norm, the smallest variance as a power of two, its octaves and its scale. All tables ([`LayerForms`],
+//! [`NormForm`]) follow from these numbers. What it tells about the model and the calibration documents:
+//! the order of magnitude of each tensor, and the range of each norm's variance in powers of two. Not in
+//! it: weights, A, D, thresholds of the clamp, any other statistic of the calibration.
 //!
 //! The JSON has integers only (floats as their bits), so that it is read back to the same outline, and text
 //! in one way only. Reading checks every number: limits of sizes, of scales, and that all forms can be built.
@@ -74,9 +75,7 @@ impl Outline {
     /// The outline of a model; as many classes as the config names. Only a plan with calibrated
     /// scales and piecewise activations has one.
     pub fn new(config: &Config, calibration: &Calibration, plan: Plan) -> Result<Self> {
-        if plan.piecewise().is_none() || plan.numbers != Plan::FAST.numbers {
-            return Err(refuse(format!("the plan {} has none; take the fast plan", plan.name())));
-        }
+        wire::check_plan(&plan)?;
         calibration.check(config)?;
         let (eps, group) = (f64::from(config.norm_eps), config.inner() / config.norm_groups);
         let layer = |(i, stats): (usize, &LayerStats)| {

@@ -57,6 +57,38 @@ fn text_comes_back() {
     }
 }
 
+/// Whatever kernels a plan names, the outline that is read back names them too; the fast plan's are not
+/// written.
+#[test]
+fn every_choice_of_a_plan_comes_back() {
+    use crate::plan::{Norm, Projection, Scan};
+    let fast = outline();
+    let text = fast.to_json();
+    for key in ["scan", "norm", "projection", "numbers", "clamp"] {
+        let text: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(text.get(key).is_none(), "{key} of the fast plan is written");
+    }
+    let others = [
+        Plan { scan: Scan::HeScan, ..Plan::FAST },
+        Plan { norm: Norm::Nerms, ..Plan::FAST },
+        Plan { projection: Projection::Ckks, ..Plan::FAST },
+        Plan::FAST.without_clamp(),
+        Plan { scan: Scan::HeScan, norm: Norm::Nerms, ..Plan::FAST.with_exp(ExpForm::Fine) },
+    ];
+    let model = model(shape(), &NAMES, Some(3), 1);
+    for plan in others {
+        let made = Outline::new(model.config(), &calibration(&model), plan).unwrap();
+        let read = Outline::from_json(&made.to_json()).unwrap();
+        assert_eq!((*read.plan(), read.to_json()), (plan, made.to_json()));
+        assert_ne!(read.digest().unwrap(), fast.digest().unwrap());
+    }
+    let mut numbers = fast;
+    numbers.plan.numbers.frac += 1;
+    let refused = Outline::from_json(&numbers.to_json()).unwrap_err().to_string();
+    assert!(refused.contains("take the fast plan"), "{refused}");
+    assert!(Outline::from_json(&text.replacen("\"silu\"", "\"scan\":\"other\",\"silu\"", 1)).is_err());
+}
+
 /// A twin has the outline that config and calibration give, whatever the weights are, and computes with its
 /// tables.
 #[test]

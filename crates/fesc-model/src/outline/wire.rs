@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Last, Layer, Outline, refuse};
-use crate::plan::{ExpForm, SiluForm};
+use crate::plan::{Activations, ExpForm, Norm, Numbers, Projection, Scan, SiluForm};
 use crate::{Config, ModelError, Plan, Pooling, Result, Shape};
 
 const VERSION: u32 = 1;
@@ -79,7 +79,8 @@ mod bits {
     }
 }
 
-/// An outline as it travels.
+/// An outline as it travels. Choices of the plan that are the fast plan's are left out, so that its text is
+/// the same as before there were others.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wire {
@@ -90,8 +91,23 @@ pub(super) struct Wire {
     labels: Vec<String>,
     silu: SiluForm,
     exp: ExpForm,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    clamp: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    numbers: Option<Numbers>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    projection: Option<Projection>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scan: Option<Scan>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    norm: Option<Norm>,
     layers: Vec<Layer>,
     last: Last,
+}
+
+/// The choice, unless it is the fast plan's.
+fn other<T: PartialEq>(choice: T, fast: T) -> Option<T> {
+    (choice != fast).then_some(choice)
 }
 
 impl From<Outline> for Wire {
@@ -99,8 +115,23 @@ impl From<Outline> for Wire {
         let shape = *o.config.shape();
         let labels = o.config.labels().to_vec();
         let Outline { classes, plan, layers, last, .. } = o;
+        // No outline has polynomials.
         let (silu, exp) = plan.piecewise().unwrap_or((SiluForm::Five, ExpForm::Power));
-        Self { version: VERSION, shape, classes, labels, silu, exp, layers, last }
+        Self {
+            version: VERSION,
+            shape,
+            classes,
+            labels,
+            silu,
+            exp,
+            clamp: other(plan.clamps(), Plan::FAST.clamps()),
+            numbers: other(plan.numbers, Plan::FAST.numbers),
+            projection: other(plan.projection, Plan::FAST.projection),
+            scan: other(plan.scan, Plan::FAST.scan),
+            norm: other(plan.norm, Plan::FAST.norm),
+            layers,
+            last,
+        }
     }
 }
 
@@ -108,16 +139,30 @@ impl TryFrom<Wire> for Outline {
     type Error = ModelError;
 
     fn try_from(wire: Wire) -> Result<Self> {
-        let Wire { version, shape, classes, labels, silu, exp, layers, last } = wire;
+        let Wire { version, shape, classes, labels, silu, exp, clamp, layers, last, .. } = wire;
         if version != VERSION {
             return Err(refuse(format!("its version is {version}, this program reads {VERSION}")));
         }
-        let plan = Plan::FAST.with_silu(silu).with_exp(exp);
+        let plan = Plan {
+            numbers: wire.numbers.unwrap_or(Plan::FAST.numbers),
+            projection: wire.projection.unwrap_or(Plan::FAST.projection),
+            scan: wire.scan.unwrap_or(Plan::FAST.scan),
+            activations: Activations::Piecewise { silu, exp, clamp: clamp.unwrap_or(Plan::FAST.clamps()) },
+            norm: wire.norm.unwrap_or(Plan::FAST.norm),
+        };
         let config = Config::new(shape)?;
         let outline = Self { config: config.with_labels(labels), classes, plan, layers, last };
         outline.check()?;
         Ok(outline)
     }
+}
+
+/// Ring and fractional bits of an outline are constants, and its tables are piecewise.
+pub(super) fn check_plan(plan: &Plan) -> Result<()> {
+    if plan.piecewise().is_none() || plan.numbers != Plan::FAST.numbers {
+        return Err(refuse(format!("the plan {} has none; take the fast plan", plan.name())));
+    }
+    Ok(())
 }
 
 impl Outline {
@@ -139,6 +184,7 @@ impl Outline {
 
     /// Everything that a stage relies on.
     pub(super) fn check(&self) -> Result<()> {
+        check_plan(&self.plan)?;
         let shape = self.shape();
         if shape.layers > LAYERS || self.layers.len() != shape.layers {
             let (said, found) = (shape.layers, self.layers.len());

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use fesc_approx::ApproxError;
 use fesc_ring::MatrixError;
 
+use crate::Plan;
+
 /// Why a twin could not be made or could not compute a document.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -85,7 +87,26 @@ pub enum TwinError {
         /// What is wrong.
         reason: String,
     },
+    /// The plan has choices that the twin does not compute together.
+    #[error(
+        "no twin computes the {stage} {choice} with these numbers and activations (plan {plan}); take the plan fast or paper"
+    )]
+    Plan {
+        /// The plan's name.
+        plan: &'static str,
+        /// The stage.
+        stage: &'static str,
+        /// What the plan chooses for it.
+        choice: String,
+    },
     /// A matrix product was refused.
     #[error("a matrix product of the twin: {0}")]
     Matrix(#[from] MatrixError),
+}
+
+impl TwinError {
+    /// For a choice of the plan that does not go with its others.
+    pub(super) fn plan(plan: &Plan, stage: &'static str, choice: impl std::fmt::Debug) -> Self {
+        Self::Plan { plan: plan.name(), stage, choice: format!("{choice:?}") }
+    }
 }

@@ -1,7 +1,7 @@
 //! The scan alone: what heads remember after a document. For tests and reports about memory.
 
 use super::error::TwinError;
-use super::forms::{DualForms, ScanForms};
+use super::forms::{self, DualForms, ScanForms};
 use super::quantize::{Quantizer, Scan, scan_parts};
 use super::range::{Quantity as Q, Run};
 use super::rounding::Rounding;
@@ -36,17 +36,19 @@ pub fn states(heads: &Heads<'_>, plan: Plan, rounding: &mut Rounding) -> Result<
     if tokens == 0 || heads.xbc.rows() != tokens || sizes.contains(&false) {
         return Err(TwinError::BadCalibration { reason: "the scan's inputs do not fit its shape".into() }.into());
     }
+    forms::check(&plan)?;
     let scales = scales(heads, &plan)?;
     let rates: Vec<f64> = heads.rates.iter().map(|&v| v.into()).collect();
     let skip = vec![0.0; count];
-    let forms = match plan.piecewise() {
-        None => ScanForms::paper(0)?,
-        Some((_, exp)) => ScanForms::Dual(Box::new(DualForms {
+    let dual = match plan.piecewise() {
+        None => None,
+        Some((_, exp)) => Some(DualForms {
             softplus: softplus_form(0, shape.delta_limit)?,
             chunk: Exponential::chunk(0, exp, scales.exp)?,
             document: Exponential::document(0, exp, scales.exp)?,
-        })),
+        }),
     };
+    let forms = ScanForms::new(0, &plan, dual)?;
     let (steps, scan) = scan_parts(0, &plan, scales, forms, shape.delta_limit, &rates, &skip)?;
     let q = Quantizer { layer: 0, bits: plan.numbers.bits };
     let inner = shape.inner();

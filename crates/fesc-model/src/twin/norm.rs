@@ -25,8 +25,8 @@ use super::calibrate::PAPER_VARIANCE_MARGIN;
 use super::error::TwinError;
 use super::range::{Local, Quantity as Q, Run};
 use super::stats::Span;
-use crate::Result;
 use crate::outline::NormForm;
+use crate::{Plan, Result, plan};
 
 /// One norm.
 pub(super) enum Norm {
@@ -47,6 +47,26 @@ pub(super) struct PaperNorm {
 }
 
 impl Norm {
+    /// The plan's: `form` is that of its outline, which a plan with one scale has not; else over `width`
+    /// values whose mean of squares lies in `span`.
+    ///
+    /// # Errors
+    /// If the twin does not compute this norm with these numbers, or its form cannot be built.
+    pub(super) fn new(
+        layer: usize,
+        plan: &Plan,
+        form: Option<NormForm>,
+        width: usize,
+        span: Span,
+        eps: f64,
+    ) -> Result<Self> {
+        match (plan.norm, form) {
+            (plan::Norm::Buckets, Some(form)) => Ok(Self::Fast(form)),
+            (plan::Norm::Nerms, None) => Self::paper(layer, plan.numbers.frac, width, span, eps),
+            (plan::Norm::Buckets | plan::Norm::Nerms, _) => Err(TwinError::plan(plan, "norm", plan.norm).into()),
+        }
+    }
+
     /// The paper's norm over `width` values whose mean of squares lies in `span`.
     pub(super) fn paper(layer: usize, frac: u32, width: usize, span: Span, eps: f64) -> Result<Self> {
         let form = |source: ApproxError| TwinError::Form { layer, what: "rsqrt", source };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::block::See;
 use super::calibrate::Calibration;
-use super::forms::Forms;
+use super::forms::{self, Forms};
 use super::head::{Head, Outcome};
 use super::norm::Norm;
 use super::quantize::{Block, Quantizer};
@@ -46,6 +46,7 @@ impl Twin {
     pub fn new(model: &Model, calibration: &Calibration, plan: Plan) -> Result<Self> {
         let (config, weights) = (model.config(), model.shared_weights());
         calibration.check(config)?;
+        forms::check(&plan)?;
         // Every weight is looked at now: one that does not fit is no surprise later.
         let (q, frac) = table_scale(&plan);
         weights.embedding.iter().try_for_each(|&v| q.one("embedding", v.into(), frac).map(drop))?;
@@ -57,20 +58,13 @@ impl Twin {
             true => None,
         };
         let blocks = weights.layers.iter().zip(&calibration.layers).enumerate().map(|(i, (w, stats))| {
-            let forms = match &outline {
-                Some(outline) => outline.layer(i)?.into(),
-                None => Forms::paper(i, &plan, config, stats)?,
-            };
-            Block::new(i, &plan, config, forms, w)
+            let calibrated = outline.as_ref().map(|outline| outline.layer(i)).transpose()?;
+            Block::new(i, &plan, config, Forms::new(i, &plan, config, stats, calibrated)?, w)
         });
         let blocks = blocks.collect::<Result<_>>()?;
-        let norm = match &outline {
-            Some(outline) => Norm::Fast(outline.last()?),
-            None => {
-                let (span, eps) = (calibration.last.mean_square, f64::from(config.norm_eps));
-                Norm::paper(config.layers, plan.numbers.frac, config.d_model, span, eps)?
-            }
-        };
+        let (span, eps) = (calibration.last.mean_square, f64::from(config.norm_eps));
+        let last = outline.as_ref().map(Outline::last).transpose()?;
+        let norm = Norm::new(config.layers, &plan, last, config.d_model, span, eps)?;
         let head = Head::new(&plan, config, norm, &weights)?;
         Ok(Self { plan, config: config.clone(), outline, weights, blocks, head })
     }

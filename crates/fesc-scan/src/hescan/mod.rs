@@ -8,8 +8,8 @@
 //!
 //! The packet is (x, a, B, C), with `x` already multiplied by Delta and `a` in `[0, 1]`. A kernel decides
 //! where each value of the packet lies in its input ciphertexts ([`HeScan::lanes`]), computes on any back
-//! end, and says which output lies where in its results ([`HeScan::outputs`]). What a slot holds that names no
-//! output is garbage, which whoever converts it must mask like everything else.
+//! end, and says which output lies where in its results ([`HeScan::outputs`]). What a slot holds that names
+//! no output is garbage, which whoever converts it must mask like everything else.
 //!
 //! Kernels that take products of decays from shares, not from encrypted decays, name them as
 //! [`Value::Decays`].

@@ -1,7 +1,7 @@
 //! A kernel tried on a random packet: in the clear, and under encryption. For tests and measurements.
 //!
-//! The packet is random and nobody's; keys are made for the trial alone. What a client and a server have is in
-//! one place here, which no session does.
+//! The packet is random and nobody's; keys are made for the trial alone. What a client and a server have is
+//! in one place here, which no session does.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use fesc_ckks::client::{Decryptor, KeyGenerator, SecretEncryptor, SecretKey};
 use fesc_ckks::server::{EvaluationKeys, Evaluator, KeyId};
-use fesc_ckks::{Ciphertext, Encoder, Params};
+use fesc_ckks::{Encoder, Params, Upload};
 use fesc_hybrid::Result;
 use fesc_hybrid::backend::{Backend, Chain, Ckks, Count, Plain, Tally};
 use fesc_ring::Prg;
@@ -140,7 +140,7 @@ pub fn in_the_clear(kernel: &impl HeScan, plain: &Plain, seed: u8) -> Result<Pre
 /// Where a kernel's inputs are while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inputs {
-    /// All in memory.
+    /// All in memory as they travel, half of each a seed, and expanded whenever the kernel asks for one.
     Held,
     /// Encrypted whenever the kernel asks for one; the time for it is counted apart.
     Streamed,
@@ -149,11 +149,11 @@ pub enum Inputs {
 /// What a run under encryption took and how precise it was.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// Evaluation alone.
+    /// Evaluation alone, without expanding or encrypting inputs.
     pub seconds: f64,
     /// What the caller's clock counted meanwhile, inputs included.
     pub clocked: f64,
-    /// Encrypting inputs while it ran, if they were streamed: of all threads together.
+    /// Expanding inputs while it ran, and encrypting them if they were streamed: of all threads together.
     pub input_seconds: f64,
     /// What was done.
     pub tally: Tally,
@@ -175,11 +175,11 @@ struct Trial {
 }
 
 impl Trial {
-    fn encrypt(&self, kernel: &impl HeScan, chain: &Chain, i: usize) -> Result<Ciphertext> {
+    fn encrypt(&self, kernel: &impl HeScan, chain: &Chain, i: usize) -> Result<Upload> {
         let level = kernel.level(i);
         let plain = self.encoder.encode(&self.clear.slots(kernel, i), level, chain.scale(level))?;
         let mut prg = self.prg.lock().unwrap_or_else(PoisonError::into_inner).fork();
-        Ok(SecretEncryptor::new(&self.secret).encrypt(&plain, &mut prg)?.expand(self.owner))
+        Ok(SecretEncryptor::new(&self.secret).encrypt(&plain, &mut prg)?)
     }
 }
 
@@ -217,19 +217,17 @@ pub fn encrypted_by(
     let (clear, encoder) = (ClearPacket::random(*kernel.shape(), seed), Encoder::new(params));
     let trial = Trial { secret, owner, encoder, clear, prg: Mutex::new(prg) };
 
-    let held: Vec<Ciphertext> = match inputs {
+    let held: Vec<Upload> = match inputs {
         Inputs::Held => ckks.each(kernel.inputs(), |i| trial.encrypt(kernel, ckks.chain(), i))?,
         Inputs::Streamed => Vec::new(),
     };
     let spent = AtomicU64::new(0);
-    let input = |i: usize| match held.get(i) {
-        Some(c) => Ok(c.clone()),
-        None => {
-            let start = Instant::now();
-            let c = trial.encrypt(kernel, ckks.chain(), i);
-            spent.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
-            c
-        }
+    let input = |i: usize| {
+        let start = Instant::now();
+        let upload = held.get(i).map_or_else(|| trial.encrypt(kernel, ckks.chain(), i), |kept| Ok(kept.clone()));
+        let c = upload.map(|u| u.expand(trial.owner));
+        spent.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        c
     };
     let (start, before) = (Instant::now(), clock());
     let results = kernel.run(&ckks, &input)?;

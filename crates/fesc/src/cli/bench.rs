@@ -101,7 +101,8 @@ pub enum Bench {
     ///
     /// Example: fesc bench ntt --n 32768,65536 --bits 50
     Ntt(NttArgs),
-    /// What crosses between shares and ciphertexts around one encrypted scan (paper, table ablation_boundary).
+    /// What crosses between shares and ciphertexts around one encrypted scan (paper, table
+    /// ablation_boundary).
     ///
     /// Variants: dense (states both ways), contraction (updates up, outputs down), factorised (x, a, B, C up,
     /// outputs down). Layouts: compact (two values in each slot), paired (two channels in a slot, B beside C,
@@ -110,22 +111,23 @@ pub enum Bench {
     /// checked.
     ///
     /// Prints variant, layout, length, ciphertexts_up, ciphertexts_down, up_bytes, down_bytes (of one layer,
-    /// online), seconds (ciphertexts times those of the sample), paper_ciphertexts, paper_bytes (a twelfth of
-    /// its table's, which have the other boundaries of a layer in them); with --json also shape, set,
-    /// values_up, ahead_bytes (up, if uploads were made ahead), rounds, sample, up_ms, up_cpu_ms, down_ms,
+    /// online), seconds (ciphertexts times those of the sample), paper_ciphertexts, paper_bytes (its
+    /// table's, which have the other boundaries of a layer in them); with --json also shape, set, values_up,
+    /// ahead_bytes (up, if uploads were made ahead), rounds, sample, up_ms, up_cpu_ms, down_ms,
     /// down_cpu_ms (of a ciphertext, both parties), threads.
     ///
     /// Example: fesc bench boundary --shape base --length 128
     Boundary(BoundaryArgs),
-    /// A layer's projections under encryption: HEInProj with HEConv, and HEOutProj (paper, sections ks-he:ctpt
-    /// and ks-he:conv).
+    /// A layer's projections under encryption: HEInProj with HEConv, and HEOutProj (paper, sections
+    /// ks-he:ctpt and ks-he:conv).
     ///
     /// Weights and activations are random, keys are made for the run, and client and server are one process.
-    /// Prints kernel (in_proj_conv, out_proj), length, key_switches, plain_products, depth, seconds (evaluation
-    /// alone), peak_bytes (memory of this process so far), precision_bits (-log2 of the largest error over the
-    /// largest result), paper (its seconds on one A100, for base at 2,048 tokens); with --json also cpu_s
-    /// (processor time, all threads), shape, set, rows, columns, inputs, results, hoisted_rotations, key_bytes,
-    /// key_memory_bytes, live_bytes (ciphertexts at once, by the count), threads.
+    /// Prints kernel (in_proj_conv, out_proj), length, key_switches, plain_products, depth, seconds
+    /// (evaluation alone), peak_bytes (memory of this process so far), precision_bits (-log2 of the largest
+    /// error over the largest result), paper (its seconds on one A100, for base at 2,048 tokens); with
+    /// --json also cpu_s (processor time, all threads), shape, set, rows, columns, inputs, results,
+    /// hoisted_rotations, key_bytes, key_memory_bytes, live_bytes (ciphertexts at once, by the count),
+    /// threads.
     ///
     /// Example: fesc bench project --shape base --length 128 --threads 2
     Project(ProjectArgs),
@@ -133,28 +135,29 @@ pub enum Bench {
     /// scan_residency). Nothing is encrypted.
     ///
     /// Prints length, block, blocks, compositions (of all chunks), formula (key switches by the paper's
-    /// formula), counted (the same of the circuit), key_switches (with broadcasts, and updates that the second
-    /// pass builds again, which the paper does not count), depth, depth_serial (with carries one after the
-    /// other), live_bytes (ciphertexts at once), set (the named one that is deep enough), paper_key_switches,
-    /// paper_peak_bytes, paper_s (of its table); with --json also shape, chunks, broadcast, build_again.
+    /// formula), counted (the same of the circuit), key_switches (with broadcasts, and updates that the
+    /// second pass builds again, which the paper does not count), depth, depth_serial (with carries one
+    /// after the other), live_bytes (ciphertexts at once), set (the named one that is deep enough),
+    /// paper_key_switches, paper_peak_bytes, paper_s (of its table); with --json also shape, chunks,
+    /// broadcast, build_again.
     ///
     /// Example: fesc bench residency --length 2048 --block 256,1024
     Residency(ResidencyArgs),
     /// The selective scan under encryption (paper, section ks-he:scan), one layer unless told.
     ///
     /// The packet is random, keys are made for the run, and client and server are one process. The set is the
-    /// named one of the smallest depth that suffices, the cut the cheapest one that fits --memory by a count of
-    /// transforms. Inputs are in memory if they fit half of it, else encrypted whenever the kernel wants one,
-    /// for which the time is counted apart.
+    /// named one of the smallest depth that suffices, the cut the cheapest one that fits --memory by a count
+    /// of transforms. Inputs are in memory if they fit half of it, else encrypted whenever the kernel wants
+    /// one, for which the time is counted apart.
     ///
     /// Prints kernel, packing, topology, length, block (tokens of one), layers, key_switches, rotations,
-    /// products (of ciphertexts), depth, seconds (evaluation alone), predicted_s (counts times operations that
-    /// are measured before the run, one by one, at their levels), peak_bytes (memory of this process),
-    /// precision_bits (-log2 of the largest error over the largest output), paper (its seconds on one A100, for
-    /// base and Brent-Kung); with --json also cpu_s (processor time of evaluation, all threads, and of inputs
-    /// that are encrypted meanwhile), shape, set, blocks, coordinates, leaf, relinearisations, conjugations,
-    /// plain_products, key_bytes, key_memory_bytes, inputs (held or streamed), input_seconds (of all threads
-    /// together), live_bytes (ciphertexts at once, by the count), threads.
+    /// products (of ciphertexts), depth, seconds (evaluation alone), predicted_s (counts times operations
+    /// that are measured before the run, one by one, at their levels), peak_bytes (memory of this process),
+    /// precision_bits (-log2 of the largest error over the largest output), paper (its seconds on one A100,
+    /// for base and Brent-Kung); with --json also cpu_s (processor time of evaluation, all threads, and of
+    /// inputs that are encrypted meanwhile), shape, set, blocks, coordinates, leaf, relinearisations,
+    /// conjugations, plain_products, key_bytes, key_memory_bytes, inputs (held or streamed), input_seconds
+    /// (of all threads together), live_bytes (ciphertexts at once, by the count), threads.
     ///
     /// Example: fesc bench scan --shape base --packing hybrid --length 128 --threads 2
     Scan(ScanArgs),

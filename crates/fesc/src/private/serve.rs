@@ -62,11 +62,11 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
             .with("listening", listening.address().to_string())
             .with("fingerprint", listening.fingerprint().map(|pin| pin.to_string()))
             .with("model_id", server.model())
+            .with("queue_bytes", queues.total)
             .detail("model", name)
             .detail("plan", args.plan.name())
             .detail("max_tokens", args.max_tokens)
             .detail("max_sessions", args.max_sessions)
-            .detail("queue_bytes", queues.total)
             .detail("listed_clients_only", args.clients.is_some())
             .detail("public_bytes", server.public_bytes())
             .detail("pid", std::process::id()),

@@ -33,7 +33,7 @@ With --embedding public the server gives the embedding's table to everybody in t
                       table is published anyway. Documents stay as hidden as before; a table that was trained in private does not.
 Prepared correlations (`fesc prepare`) are secrets: who reads one side's directory and the traffic reads the session.
 
-Not reserved          anything against a party that leaves the protocol; hidden sizes or times of messages; that the
+Not promised          anything against a party that leaves the protocol; hidden sizes or times of messages; that the
                       label is right for documents unlike those of the calibration; an audit: there was none.
 With --insecure-verify the server gives its share of hidden values away, and with it the model."
     ))

@@ -16,8 +16,8 @@ use crate::{HybridError, Result};
 type Masked = (Vec<u8>, Zeroizing<Vec<[u64; 2]>>);
 
 impl ToShares {
-    /// The server's shares. `public` is the client's key, under which the results are; `prg` must be seeded by
-    /// the operating system.
+    /// The server's shares. `public` is the client's key, under which the results are; `prg` must be seeded
+    /// by the operating system.
     ///
     /// # Errors
     /// A role, number, level, scale or key that is not the plan's, and those of the channel.

@@ -50,7 +50,7 @@ pub(super) fn attend(server: &Server, number: u64, pending: Pending, fresh: &Ran
     // Before anything is told. A list that cannot be read admits nobody.
     if let Err(Refusal { kind, message }) = server.access.admit(shown)? {
         refuse::<Offer>(&mut talk, &mut channel, kind, message.clone())?;
-        return Err(SessionError::Refused { kind, message });
+        return Err(SessionError::RefusedHere { kind, message });
     }
     // The version comes first: a later one may change all the rest.
     let theirs = greeting.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
@@ -74,7 +74,7 @@ pub(super) fn attend(server: &Server, number: u64, pending: Pending, fresh: &Ran
             (RefusalKind::Busy, format!("this server is busy: it takes {limit} sessions at once; try again later"))
         };
         refuse::<Offer>(&mut talk, &mut channel, kind, message.clone())?;
-        return Err(SessionError::Refused { kind, message });
+        return Err(SessionError::RefusedHere { kind, message });
     }
     let offer = server.offer(nonce(&mut prg));
     talk.tell(&mut channel, "offer", &Reply::Ok(offer.clone()))?;
@@ -178,7 +178,7 @@ impl Visit<'_> {
     fn answer(&mut self, checked: Result<(), Refusal>, token: Option<Hex32>) -> Result<[u8; 32]> {
         if let Err(refusal) = checked {
             self.talk.tell(&mut self.channel, "answer", &Reply::<Granted>::Refused(refusal.clone()))?;
-            return Err(SessionError::Refused { kind: refusal.kind, message: refusal.message });
+            return Err(SessionError::RefusedHere { kind: refusal.kind, message: refusal.message });
         }
         self.talk.tell(&mut self.channel, "answer", &Reply::Ok(Granted { token }))?;
         self.server.admission.listen(self.number);
@@ -250,13 +250,13 @@ impl Visit<'_> {
                 source::ahead(Role::P1, second, Arc::clone(&schedule), limit, self.fresh.generator()?)?
             }
             (Provider::Dealer(()), ..) => {
-                let dial = server.options.dealer.as_ref().ok_or_else(|| nobody("dealer"))?;
+                let dial = server.options.dealer.as_ref().ok_or_else(|| not_offered("dealer"))?;
                 let third = dealer::reach(dial, Role::P1, &transcript)?;
                 server.admission.line(number, third.hangup()?);
                 source::dealer(Role::P1, third, Arc::clone(&schedule), limit)?
             }
             (Provider::Prepared(_), _, claim) => {
-                let (stores, claim) = server.stores.as_ref().zip(claim).ok_or_else(|| nobody("store"))?;
+                let (stores, claim) = server.stores.as_ref().zip(claim).ok_or_else(|| not_offered("store"))?;
                 let used = stores.mark_used(claim, Role::P1)?;
                 source::prepared(used, &mut self.channel)?
             }
@@ -284,7 +284,7 @@ impl Visit<'_> {
         let (Some(stores), Ok(())) = (&server.stores, &checked) else {
             let nothing =
                 Refusal { kind: RefusalKind::NotOffered, message: "this server keeps no correlations".into() };
-            return Err(self.answer(checked.and(Err(nothing)), None).err().unwrap_or_else(|| nobody("store")));
+            return Err(self.answer(checked.and(Err(nothing)), None).err().unwrap_or_else(|| not_offered("store")));
         };
         let schedule = self.schedule(batch.bucket, batch.reveal)?;
         server.expire(stores)?;
@@ -301,7 +301,7 @@ impl Visit<'_> {
                 refuse::<Granted>(&mut self.talk, &mut self.channel, kind, message.clone())?;
                 // What others keep here is not for this client: only the log has it.
                 let message = format!("{message} ({stores} of {bytes} bytes wait here or are being made)");
-                return Err(SessionError::Refused { kind, message });
+                return Err(SessionError::RefusedHere { kind, message });
             }
         };
         let charged = self.charge("prepare", batch.bucket, batch.reveal, prg)?;
@@ -325,6 +325,6 @@ impl Visit<'_> {
 }
 
 /// What the offer has already ruled out.
-fn nobody(what: &str) -> SessionError {
+fn not_offered(what: &str) -> SessionError {
     SessionError::Malformed { what: "step", problem: format!("it asks for a {what} that is not offered") }
 }

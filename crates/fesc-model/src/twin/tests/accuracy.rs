@@ -117,6 +117,38 @@ fn without_the_clamp_a_violent_head_remembers() {
     assert!(state(Plan::FAST.without_clamp()) > 1.0, "{}", state(Plan::FAST.without_clamp()));
 }
 
+/// The twin computes what the plan says and nothing else: no choice is replaced by another.
+#[test]
+fn choices_without_a_common_twin_are_refused_by_name() {
+    use crate::plan::{Norm, Scan};
+    let model = model_with(shape(32, 4, 16, 16), 61, |_| ());
+    let calibration = Calibration::collect(&model, [document(150, 9)]).unwrap();
+    let others = [
+        (Plan { scan: Scan::HeScan, ..Plan::FAST }, "scan HeScan"),
+        (Plan { norm: Norm::Nerms, ..Plan::FAST }, "norm Nerms"),
+        (Plan { activations: Plan::PAPER.activations, ..Plan::FAST }, "activations Polynomial"),
+        (Plan { scan: Scan::Dual, ..Plan::PAPER }, "scan Dual"),
+        (Plan { norm: Norm::Buckets, ..Plan::PAPER }, "norm Buckets"),
+        (Plan { activations: Plan::FAST.activations, ..Plan::PAPER }, "activations Piecewise"),
+    ];
+    let xbc = Matrix::from_rows(3, 96, vec![0.5; 3 * 96]).unwrap();
+    let steps = Matrix::from_rows(3, 4, vec![0.1; 12]).unwrap();
+    let shape = *model.config().shape();
+    let heads = Heads { shape: &shape, xbc: &xbc, steps: &steps, rates: &[1.0; 4] };
+    for (plan, name) in others {
+        let refused = Twin::new(&model, &calibration, plan).err().unwrap().to_string();
+        assert!(refused.contains(name), "{refused}");
+        // The scan alone has no norm.
+        let alone = states(&heads, plan, &mut Rounding::nearest());
+        assert_eq!(alone.is_err(), !name.starts_with("norm"), "{name}");
+    }
+    for plan in [Plan::FAST, Plan::PAPER] {
+        assert!(
+            Twin::new(&model, &calibration, plan).is_ok() && states(&heads, plan, &mut Rounding::nearest()).is_ok()
+        );
+    }
+}
+
 /// Against the exact float model the forms' own errors dominate; finer forms are closer.
 #[test]
 fn finer_silu_is_closer_and_reports_say_so() {

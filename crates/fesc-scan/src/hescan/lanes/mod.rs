@@ -1,8 +1,8 @@
 //! The packing `lanes`: token blocks in slots, state coordinates across ciphertexts, complex channels.
 //!
-//! A slot is (block of tokens `b`, coordinate `j`, channel `c`), the blocks outermost, so that a rotation by a
-//! block is cyclic. Channels `p` and `p + P/2` of a head share a, B and C, which are real, and lie in the two
-//! parts of one slot: half of the ciphertexts and no conjugation. The `t` tokens of a block lie in `t`
+//! A slot is (block of tokens `b`, coordinate `j`, channel `c`), the blocks outermost, so that a rotation by
+//! a block is cyclic. Channels `p` and `p + P/2` of a head share a, B and C, which are real, and lie in the
+//! two parts of one slot: half of the ciphertexts and no conjugation. The `t` tokens of a block lie in `t`
 //! ciphertexts. A *column* is one block of channels and one chunk of coordinates.
 //!
 //! With leaves of `w` tokens and `n = t / w` leaves in a block:
@@ -14,7 +14,8 @@
 //!    zeros stay in products, so that what wraps around is multiplied by zero: no mask.
 //! 4. `G = rot(S)`, the state before each block.
 //! 5. Output at place `r` of leaf `q`, with sums over all chunks before the relinearisation:
-//!    `m = dec(q w .. r) (sum C P_(q-1)) + dec(0 .. r) (sum C G) + sum_(r' <= r) dec(r' .. r) x_r' (sum C_r B_r')`.
+//!    `m = dec(q w .. r) (sum C P_(q-1)) + dec(0 .. r) (sum C G)` and, inside the leaf,
+//!    `+ sum_(r' <= r) dec(r' .. r) x_r' (sum C_r B_r')`.
 //!
 //! `w = 1` is the plain scan, `w = 2` fuses pairs of leaves, `w = t` is the packing `hybrid`: no network
 //! across ciphertexts at all. Decays are composed once per block of channels, scores `sum C B` once for all

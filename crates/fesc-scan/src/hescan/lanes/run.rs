@@ -29,7 +29,7 @@ pub(super) fn run<B: Backend>(
             scores[pattern] = Some(made);
         }
         if let Some(scores) = &scores[pattern] {
-            results.extend(work.outputs(&fresh.prefixed, &fresh.carried, scores, &load)?);
+            results.extend(work.outputs(&fresh.prefixed, &fresh.carried, scores)?);
         }
         // The last block of channels with these groups was the last user of their scores.
         if !kernel.layout.pattern_of[block + 1..].contains(&pattern) {
@@ -45,6 +45,8 @@ struct Block<'a, B: Backend> {
     backend: &'a B,
     block: usize,
     decays: Decays<'a, B>,
+    /// x by place, at the level of the contraction.
+    x: Vec<B::Ct>,
     /// x times the decays of the rest of its leaf, by place.
     y: Vec<B::Ct>,
     /// Decays of the stages of Kogge-Stone over blocks.
@@ -76,8 +78,9 @@ impl<'a, B: Backend> Block<'a, B> {
         let x = backend.each(t, |tau| load(Input::X { block, tau }))?;
         let a = backend.each(t, |tau| load(Input::A { block, tau }))?;
         let mut decays = Decays::new(backend, a);
+        let low = backend.each(t, |tau| backend.lower(&x[tau], kernel.levels.low))?;
         let y = weighted(kernel, backend, &mut decays, x)?;
-        let mut this = Self { kernel, backend, block, decays, y, strides: Vec::new() };
+        let mut this = Self { kernel, backend, block, decays, x: low, y, strides: Vec::new() };
         this.tree_decays()?;
         this.strides = this.stride_decays()?;
         this.output_decays()?;
@@ -192,27 +195,27 @@ impl<'a, B: Backend> Block<'a, B> {
         let (w, n) = (self.kernel.layout.params.leaf, self.kernel.leaves());
         let pattern = self.kernel.layout.pattern_of[self.block];
         let mut left = Kept { at: vec![None; 2 * n] };
-        let score = |leaf: usize, own: &[B::Ct]| self.scores_of(leaf, chunk, own, load, scores);
+        let t = self.kernel.layout.tokens;
+        let c: Vec<B::Ct> = (0..t).map(|tau| load(Input::C { pattern, chunk, tau })).collect::<Result<_>>()?;
         let summary = self.up(&mut left, 0, n, &|leaf| {
             let own: Vec<B::Ct> =
                 (0..w).map(|r| load(Input::B { pattern, chunk, tau: leaf * w + r })).collect::<Result<_>>()?;
             if !scores.is_empty() {
-                score(leaf, &own)?;
+                self.scores_of(leaf, &own, &c, scores)?;
             }
             let terms: Vec<Term<'_, B>> =
                 own.iter().enumerate().map(|(r, v)| Term::Product(&self.y[leaf * w + r], v)).collect();
             b.combine(levels.leaf, &terms)
         })?;
-        let c = |tau: usize| load(Input::C { pattern, chunk, tau });
         if !carried.is_empty() {
             let state = self.before_blocks(summary)?;
             for (tau, sum) in carried.iter().enumerate() {
-                b.extend(&mut lock(sum), &[Term::Product(&c(tau)?, &state)])?;
+                b.extend(&mut lock(sum), &[Term::Product(&c[tau], &state)])?;
             }
         }
         let contract = |leaf: usize, prefix: &B::Ct| -> Result<()> {
             for tau in (leaf + 1) * w..(leaf + 2) * w {
-                b.extend(&mut lock(&prefixed[tau - w]), &[Term::Product(&c(tau)?, prefix)])?;
+                b.extend(&mut lock(&prefixed[tau - w]), &[Term::Product(&c[tau], prefix)])?;
             }
             Ok(())
         };
@@ -220,15 +223,13 @@ impl<'a, B: Backend> Block<'a, B> {
     }
 
     /// `sum C_r B_r'` of one leaf and chunk.
-    fn scores_of(&self, leaf: usize, chunk: usize, own: &[B::Ct], load: &Load<'_, B>, scores: &Sums<B>) -> Result<()> {
+    fn scores_of(&self, leaf: usize, own: &[B::Ct], c: &[B::Ct], scores: &Sums<B>) -> Result<()> {
         let (w, low) = (self.kernel.layout.params.leaf, self.kernel.levels.low);
-        let pattern = self.kernel.layout.pattern_of[self.block];
         let own: Vec<B::Ct> = own.iter().map(|v| self.backend.lower(v, low)).collect::<Result<_>>()?;
         for r in 0..w {
-            let c = load(Input::C { pattern, chunk, tau: leaf * w + r })?;
             for (before, v) in own.iter().enumerate().take(r + 1) {
                 let sum = &scores[leaf * w * (w + 1) / 2 + pair(r, before)];
-                self.backend.extend(&mut lock(sum), &[Term::Product(&c, v)])?;
+                self.backend.extend(&mut lock(sum), &[Term::Product(&c[leaf * w + r], v)])?;
             }
         }
         Ok(())
@@ -296,24 +297,18 @@ impl<'a, B: Backend> Block<'a, B> {
     }
 
     /// The outputs of this block of channels.
-    fn outputs(
-        &self,
-        prefixed: &[Option<B::Ct>],
-        carried: &[Option<B::Ct>],
-        scores: &[B::Ct],
-        load: &Load<'_, B>,
-    ) -> Result<Vec<B::Ct>> {
+    fn outputs(&self, prefixed: &[Option<B::Ct>], carried: &[Option<B::Ct>], scores: &[B::Ct]) -> Result<Vec<B::Ct>> {
         let (b, w, low) = (self.backend, self.kernel.layout.params.leaf, self.kernel.levels.low);
         b.each(self.kernel.layout.tokens, |tau| {
             let (leaf, r) = (tau / w, tau % w);
             // x of the leaf's places up to this one, decayed to it.
             let decayed: Vec<B::Ct> = (0..=r)
                 .map(|before| {
-                    let x = load(Input::X { block: self.block, tau: leaf * w + before })?;
-                    let Some(d) = self.decays.get(leaf * w + before + 1, tau + 1, low) else {
-                        return b.lower(&x, low - 1);
-                    };
-                    b.combine(low, &[Term::Product(d, &b.lower(&x, low)?)])
+                    let x = &self.x[leaf * w + before];
+                    match self.decays.get(leaf * w + before + 1, tau + 1, low) {
+                        Some(d) => b.combine(low, &[Term::Product(d, x)]),
+                        None => b.lower(x, low - 1),
+                    }
                 })
                 .collect::<Result<_>>()?;
             let own = &scores[leaf * w * (w + 1) / 2..];

@@ -1,8 +1,8 @@
 //! Which cut of a scan is taken: all that are possible are counted, and the cheapest that fits the memory is
 //! the one.
 //!
-//! The cost of a count is in transforms of one prime, from the formulas of the evaluator: nothing is measured,
-//! so that the choice is the same on every machine.
+//! The cost of a count is in transforms of one prime, from the formulas of the evaluator: nothing is
+//! measured, so that the choice is the same on every machine.
 
 use anyhow::Result;
 use fesc_ckks::sets::{self, Set};
@@ -191,7 +191,7 @@ fn chunks(args: &ScanArgs, shape: ScanShape) -> Result<Vec<Candidate>> {
                 hold,
                 end: sets::BOUNDARY,
             };
-            Chunks::new(shape, slots, options).map(Kernel::Chunks)
+            Chunks::new(shape, slots, options).map(|k| Kernel::Chunks(Box::new(k)))
         };
         match on_a_set(make) {
             Ok(Some((kernel, set))) => {

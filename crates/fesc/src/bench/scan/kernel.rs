@@ -13,7 +13,7 @@ pub enum Kernel {
     /// Packings `lanes` and `hybrid`.
     Lanes(Lanes),
     /// Packing `chunks`.
-    Chunks(Chunks),
+    Chunks(Box<Chunks>),
     /// Packing `dual`.
     Dual(DualScan),
 }

@@ -1,7 +1,7 @@
 //! `fesc bench scan`: the selective scan under encryption, in each packing, counted and measured.
 //!
-//! Before the run the operations that were counted are measured one by one at their levels; counts times these
-//! times are the prediction. The packet is random, the keys are made for this run, and the results are
+//! Before the run the operations that were counted are measured one by one at their levels; counts times
+//! these times are the prediction. The packet is random, the keys are made for this run, and the results are
 //! decrypted and compared with the recurrence.
 
 mod cut;

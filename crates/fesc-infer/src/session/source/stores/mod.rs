@@ -1,9 +1,9 @@
 //! Stores of prepared correlations, one directory for each session to come.
 //!
 //! ```text
-//! SHELF/<session id>.new     being made
-//! SHELF/<session id>         whole, on both sides
-//! SHELF/<session id>.used    taken: renamed and synced before the first of its correlations is read
+//! DIRECTORY/<session id>.new     being made
+//! DIRECTORY/<session id>         whole, on both sides
+//! DIRECTORY/<session id>.used    taken: renamed and synced before the first of its correlations is read
 //! ```
 //!
 //! A store is used by one session, as a whole: whatever happens after the renaming, nobody can take it again.
