@@ -30,7 +30,7 @@ const FRACTION: u32 = 16;
 /// Bits of a value, sign included: magnitudes below 16.
 const VALUE_BITS: u32 = FRACTION + sets::VALUE_BITS + 1;
 
-/// The paper's ciphertexts and gigabytes at 128 .. 2,048 tokens of Mamba-base. The bytes are of one layer too:
+/// The paper's ciphertexts and gigabytes at 128 .. 2,048 tokens of Mamba-base. The bytes are of one layer:
 /// twelve of them take its minutes at 1 Gbit/s. What else of a layer crosses is in both.
 const PAPER: [(&str, [(u64, f64); 5]); 3] = [
     ("dense", [(3_123, 6.20), (6_245, 12.39), (12_489, 24.79), (24_978, 49.57), (49_955, 99.15)]),
