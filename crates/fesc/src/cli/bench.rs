@@ -111,9 +111,9 @@ pub enum Bench {
     /// checked.
     ///
     /// Prints variant, layout, length, ciphertexts_up, ciphertexts_down, up_bytes, down_bytes (of one layer,
-    /// online), seconds (ciphertexts times those of the sample), paper_ciphertexts, paper_bytes (a twelfth of
-    /// its table's, which have the other boundaries of a layer in them); with --json also shape, set,
-    /// values_up, ahead_bytes (up, if uploads were made ahead), rounds, sample, up_ms, up_cpu_ms, down_ms,
+    /// online), seconds (ciphertexts times those of the sample), paper_ciphertexts, paper_bytes (its
+    /// table's, which have the other boundaries of a layer in them); with --json also shape, set, values_up,
+    /// ahead_bytes (up, if uploads were made ahead), rounds, sample, up_ms, up_cpu_ms, down_ms,
     /// down_cpu_ms (of a ciphertext, both parties), threads.
     ///
     /// Example: fesc bench boundary --shape base --length 128
