@@ -137,6 +137,29 @@ pub fn in_the_clear(kernel: &impl HeScan, plain: &Plain, seed: u8) -> Result<Pre
     Ok(Precision::of(&clear.read(kernel, results.iter().map(|c| c.slots())), &clear.recurrence()))
 }
 
+/// The deviation of an output's error by the formulas of [`fesc_ckks::noise`], with the energies of the same
+/// packet: that of the worst result, for as many parts as are added to an output. Energies are means over all
+/// slots, so that a shape that leaves most slots empty has a larger error than this says.
+///
+/// # Errors
+/// If the back end refuses an operation.
+pub fn noise(kernel: &impl HeScan, params: &Params, seed: u8) -> Result<f64> {
+    let (plain, clear) = (Plain::of(params), ClearPacket::random(*kernel.shape(), seed));
+    let results = kernel.run(&plain, &|i| plain.fresh(&clear.slots(kernel, i), kernel.level(i)))?;
+    let mut parts = vec![0u32; clear.shape.tokens * clear.shape.channels()];
+    for i in 0..results.len() {
+        for place in kernel.outputs(i).iter().flatten().flatten() {
+            if let Some(parts) = parts.get_mut(*place as usize) {
+                *parts += 1;
+            }
+        }
+    }
+    let most = parts.into_iter().max().unwrap_or(0);
+    // Half of a slot's error is in its real part.
+    let worst = results.iter().map(|c| c.deviation()).fold(0.0, f64::max);
+    Ok(worst * (f64::from(most) / 2.0).sqrt())
+}
+
 /// Where a kernel's inputs are while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inputs {

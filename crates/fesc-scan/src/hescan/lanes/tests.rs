@@ -4,6 +4,7 @@ use fesc_hybrid::backend::{Backend, Chain, Operation};
 
 use super::*;
 use crate::hescan::tests::{SHAPES, count, equals_the_recurrence, run_encrypted, shape};
+use crate::hescan::trial;
 
 fn params(blocks: usize, coordinates: usize, leaf: usize, fold: bool) -> LanesParams {
     LanesParams { blocks, coordinates, leaf, floor: 1, fold }
@@ -68,5 +69,10 @@ fn encrypted_scans_equal_the_recurrence() {
         assert!(kernel.top() <= set.levels);
         let measured = run_encrypted(&kernel, set, 2, 1);
         assert!(measured.precision.bits() > 23.0, "leaf {leaf}: {:?}", measured.precision);
+        // The largest of m outputs is about sqrt(2 ln m) deviations; three times that is allowed.
+        let outputs = (tokens * sizes.channels()) as f64;
+        let formula = trial::noise(&kernel, &set.params().unwrap(), 1).unwrap() * (2.0 * outputs.ln()).sqrt();
+        let error = measured.precision.error;
+        assert!(error < 3.0 * formula && error > formula / 10.0, "{error:e}, formula {formula:e}");
     }
 }
