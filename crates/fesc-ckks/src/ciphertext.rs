@@ -35,6 +35,17 @@ impl Ciphertext {
     }
 }
 
+/// The same bits under the same key: what is computed twice from the same ciphertexts is equal.
+impl PartialEq for Ciphertext {
+    fn eq(&self, other: &Self) -> bool {
+        let head = |c: &Self| (c.owner, c.level, c.scale.to_bits());
+        let same = |j: usize| self.limb(j) == other.limb(j);
+        self.params == other.params && head(self) == head(other) && (0..=self.level).all(same)
+    }
+}
+
+impl Eq for Ciphertext {}
+
 /// A product or a sum of products that has not been relinearised. A type of its own, so that it cannot be
 /// taken for a ciphertext; sums of these are allowed, and one relinearisation serves the whole sum.
 #[derive(Clone)]

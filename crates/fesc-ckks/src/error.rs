@@ -330,9 +330,9 @@ pub enum CkksError {
         /// Most fractional bits.
         max_fraction: u32,
     },
-    /// Shares are too wide for double-double arithmetic.
+    /// Shares are too wide for the arithmetic of encoding and decoding.
     #[error(
-        "shares of {bits} bits at scale {scale:e} with {fraction} fractional bits: double-double arithmetic is right up to {max} bits; use a narrower mask, another scale or another fraction"
+        "shares of {bits} bits at scale {scale:e} with {fraction} fractional bits: encoding and decoding are right up to {max} bits; use a narrower mask, another scale or another fraction"
     )]
     ShareTooLarge {
         /// Bits asked for.

@@ -162,7 +162,7 @@ fn check_levels(left: usize, right: usize) -> Result<()> {
 }
 
 /// Refuses scales that differ by more than rounding explains.
-fn check_scales(left: f64, right: f64) -> Result<()> {
+pub(crate) fn check_scales(left: f64, right: f64) -> Result<()> {
     let difference = (left - right).abs() / left.max(right);
     // A difference that is no number is refused too.
     if difference <= SCALE_TOLERANCE { Ok(()) } else { Err(CkksError::ScaleMismatch { left, right, difference }) }

@@ -88,4 +88,4 @@ pub use error::{CkksError, Result, WireError};
 pub use mask::{FreshZero, Masked, RingMask, Share};
 pub use params::{Params, ParamsLiteral};
 pub use plaintext::{PeriodicPlaintext, Plaintext};
-pub use upload::Upload;
+pub use upload::{Kept, Upload};

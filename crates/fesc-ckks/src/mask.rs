@@ -78,6 +78,23 @@ fn holds(log_q: f64, width: u32) -> bool {
     log_q > f64::from(width) + 1.0 + 2f64.powi(-30)
 }
 
+/// Refuses a bound on phases that cannot be one: below six deviations of the fresh zero's own noise, or below
+/// the scale, at which already a value of 1 has a larger phase.
+///
+/// # Errors
+/// [`CkksError::MaskNarrow`], [`CkksError::MaskBelowScale`].
+pub fn check_bound(params: &Params, phase_bits: u32, scale: f64) -> Result<()> {
+    let need = (6.0 * noise::fresh_public(params).sqrt()).log2().ceil() as u32;
+    if phase_bits < need {
+        return Err(CkksError::MaskNarrow { phase_bits, need });
+    }
+    let log_scale = scale.log2();
+    if f64::from(phase_bits) < log_scale {
+        return Err(CkksError::MaskBelowScale { phase_bits, log_scale });
+    }
+    Ok(())
+}
+
 /// A fresh encryption of zero, for one use. Made by [`PublicKey::zero`](crate::server::PublicKey::zero).
 pub struct FreshZero {
     pub(crate) params: Params,
@@ -86,6 +103,21 @@ pub struct FreshZero {
     pub(crate) level: usize,
     pub(crate) c0: Poly,
     pub(crate) c1: Poly,
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl FreshZero {
+    /// No encryption of zero at all: what a server that forgets to re-randomise adds. For tests of what that
+    /// gives away.
+    ///
+    /// # Errors
+    /// [`CkksError::Level`] if there is no such level.
+    pub fn forgotten(key: &crate::server::PublicKey, level: usize) -> Result<Self> {
+        let params = key.params();
+        params.check_level(level)?;
+        let nothing = || Poly::zero(params, level + 1);
+        Ok(Self { params: params.clone(), owner: key.id(), level, c0: nothing(), c1: nothing() })
+    }
 }
 
 /// A mask for all coefficients of one ciphertext, for one use.
@@ -222,14 +254,8 @@ impl Ciphertext {
             }
         }
         self.owner.check_same(zero.owner)?;
-        let (params, log_scale) = (&self.params, self.scale.log2());
-        let need = (6.0 * noise::fresh_public(params).sqrt()).log2().ceil() as u32;
-        if mask.phase_bits < need {
-            return Err(CkksError::MaskNarrow { phase_bits: mask.phase_bits, need });
-        }
-        if f64::from(mask.phase_bits) < log_scale {
-            return Err(CkksError::MaskBelowScale { phase_bits: mask.phase_bits, log_scale });
-        }
+        let params = &self.params;
+        check_bound(params, mask.phase_bits, self.scale)?;
         Poly::for_each_limb_of_two(&mut self.c0, &mut self.c1, |i, c0, c1| {
             params.prime(i).add_assign(c0, zero.c0.limb(i));
             params.prime(i).add_assign(c0, mask.poly.limb(i));

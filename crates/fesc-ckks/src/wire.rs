@@ -24,6 +24,9 @@
 //! prime. The length is checked against the header before a body is allocated, so memory is at most 3.2 times
 //! (64 bits for 20) what was received, besides what seeds expand to. A [`Ciphertext`] has no form here.
 
+#[cfg(any(test, feature = "testing"))]
+pub mod inspect;
+
 use std::io::{self, Read, Write};
 
 use crate::params::short;

@@ -15,14 +15,14 @@
 //! is ever bit-reversed. Two layers make one pass; with an odd number of layers the first is alone. The
 //! inverse runs the passes backwards and divides by `n`, exactly.
 //!
-//! Real and imaginary parts are separate arrays. Twiddles are rounded from values of 124 bits, no operation
+//! Real and imaginary parts are separate arrays. Twiddles are rounded from values of 156 bits, no operation
 //! is fused and no `libm` is called, so results are the same bits on every path and machine. Errors grow with
 //! `log n`: about `2^-52` of the root mean square of the values at `n = 32768`.
 //!
 //! Cost at `n = 16384`: seven passes, each reads and writes 256 KB, 34 operations per four numbers. The loads
 //! and stores of the second-level cache are the limit with AVX-512, the arithmetic elsewhere.
 
-pub mod double;
+pub mod fixed;
 mod kernel;
 mod roots;
 #[cfg(test)]
@@ -31,7 +31,7 @@ mod vector;
 
 use crate::aligned::Aligned;
 use crate::cpu::{self, Path};
-use double::DoubleFft;
+use fixed::FixedFft;
 use kernel::{ROW, Stage, pass};
 use roots::Roots;
 use std::sync::OnceLock;
@@ -57,8 +57,8 @@ pub struct Fft {
     slots: usize,
     stages: Vec<Stage>,
     best: Path,
-    /// Few need it, and it has four times the twiddles.
-    double: OnceLock<DoubleFft>,
+    /// Few need it, and it has three times the twiddles.
+    fixed: OnceLock<FixedFft>,
 }
 
 impl Fft {
@@ -91,7 +91,7 @@ impl Fft {
             nodes *= radix;
         }
         let best = Path::available().last().unwrap_or(Path::Portable);
-        Ok(Self { slots, stages, best, double: OnceLock::new() })
+        Ok(Self { slots, stages, best, fixed: OnceLock::new() })
     }
 
     /// Number of slots `n`.
@@ -99,9 +99,9 @@ impl Fft {
         self.slots
     }
 
-    /// The same transform in double-double arithmetic; planned at the first call.
-    pub fn double(&self) -> &DoubleFft {
-        self.double.get_or_init(|| DoubleFft::new(self.slots))
+    /// The same transform on wide integers; planned at the first call.
+    pub fn fixed(&self) -> &FixedFft {
+        self.fixed.get_or_init(|| FixedFft::new(self.slots))
     }
 
     /// Numbers of scratch space that a transform needs.

@@ -11,7 +11,7 @@
 //! | oblivious transfer (`fesc-ot`) | [`block`]: AES batches, hashes, trees, transposition, the linear code |
 //! | both lattice crates | [`modulus`], [`primes`], [`ntt`], [`pool`], [`aligned`], [`security`] |
 //! | `fesc-rlwe` alone | [`poly`], [`wide`], [`affine`], [`lazy`]: products that are exact modulo `2^l` |
-//! | `fesc-ckks` alone | [`rns`], [`fft`], [`double`], [`automorphism`]: residues, encoding, rotations |
+//! | `fesc-ckks` alone | [`rns`], [`fft`], [`automorphism`]: residues, encoding, rotations |
 //!
 //! The two lattice families have kernels of their own on purpose: exact scaling, powers of two and CKKS need
 //! different reductions.
@@ -42,7 +42,6 @@ pub mod automorphism;
 pub mod block;
 pub mod cpu;
 pub mod derive;
-pub mod double;
 pub mod fft;
 pub mod gemm;
 pub mod lazy;

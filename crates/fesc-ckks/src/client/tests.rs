@@ -211,3 +211,26 @@ fn threads_do_not_change_a_bit() {
         assert!(pool(threads).install(run) == one, "{threads} threads");
     }
 }
+
+#[test]
+fn messages_are_added_to_what_is_kept_of_an_upload() {
+    let params = tiny(4, 2);
+    let mut prg = Prg::from_seed([9; 16]);
+    let secret = SecretKey::generate(&params, &mut prg);
+    let owner = KeyGenerator::new(&secret).public_key(&mut prg).unwrap().id();
+    let (mine, theirs) = (message(&params, 2, &mut prg), message(&params, 2, &mut prg));
+    let mut kept = SecretEncryptor::new(&secret).encrypt(&mine, &mut prg).unwrap().keep(owner);
+    kept.add_plain(&theirs).unwrap();
+    let want: Vec<i128> =
+        mine.coefficients().unwrap().iter().zip(theirs.coefficients().unwrap()).map(|(a, b)| a + b).collect();
+    for c in [kept.expand(), kept.clone().into_ciphertext()] {
+        assert_eq!((c.level(), c.scale(), c.owner), (2, params.scale(), owner));
+        let got = Decryptor::new(&secret).decrypt_integers(&c).unwrap();
+        assert!(got.iter().zip(&want).all(|(g, w)| (g - w).abs() < 30), "the sum, to the noise");
+    }
+    let coarse = Encoder::new(&params).encode_coefficients(&[1i64], 2, 2.0).unwrap();
+    assert!(matches!(kept.add_plain(&coarse), Err(CkksError::ScaleMismatch { .. })));
+    assert_eq!(kept.add_plain(&message(&params, 1, &mut prg)), Err(CkksError::LevelMismatch { left: 2, right: 1 }));
+    let other = tiny(4, 3);
+    assert!(matches!(kept.add_plain(&message(&other, 2, &mut prg)), Err(CkksError::ParamsMismatch { .. })));
+}

@@ -131,8 +131,7 @@ impl Evaluator {
         let after = self.rescaled("a sum of products", level, scale)?;
         let n = self.params.degree();
         if terms.is_empty() {
-            let [mut c0, mut c1] = self.pair(level + 1);
-            Poly::for_each_limb_of_two(&mut c0, &mut c1, |j, x, y| batch.limb(self, j, false, [x, y], &mut []));
+            let [c0, c1] = self.without_square(level, &batch);
             return self.divide_by_last([&c0, &c1], level, after);
         }
         self.keys.get(KeyPurpose::Relinearisation)?;
@@ -140,6 +139,27 @@ impl Evaluator {
         let thirds = thirds(Some(&mut c2), n, level + 1);
         let own = self.preset(level, thirds, |j, out, z| batch.limb(self, j, false, out, z))?;
         self.finish_rescale(own, &c2, level, after)
+    }
+
+    /// `c w` at the level of `w`, to which `c` need not have been lowered. Not rescaled: the scale is the
+    /// product of the scales, and what a key switch adds then is that much smaller.
+    ///
+    /// # Errors
+    /// [`CkksError::LevelMismatch`] for a ciphertext below, [`CkksError::Scale`] if the product of the scales
+    /// does not fit the level, [`CkksError::ParamsMismatch`], [`CkksError::KeyMismatch`].
+    pub fn multiply_periodic(&self, c: &Ciphertext, w: &PeriodicPlaintext) -> Result<Ciphertext> {
+        let (level, scale, plain) = (w.level, c.scale * w.scale, [(c, w)]);
+        self.params.check_scale(level, scale)?;
+        self.check_plain_products(level, scale, &plain)?;
+        let parts = self.without_square(level, &Batch { plain: &plain, ..Batch::default() });
+        Ok(self.ciphertext(level, scale, parts))
+    }
+
+    /// A sum without products of ciphertexts.
+    fn without_square(&self, level: usize, batch: &Batch<'_>) -> [Poly; 2] {
+        let [mut c0, mut c1] = self.pair(level + 1);
+        Poly::for_each_limb_of_two(&mut c0, &mut c1, |j, x, y| batch.limb(self, j, false, [x, y], &mut []));
+        [c0, c1]
     }
 
     /// The same value at a lower level and at a chosen scale: the first `level + 2` limbs times the integer

@@ -246,17 +246,39 @@ impl Evaluator {
     /// [`CkksError::Level`] for a level above that of `a`, [`CkksError::Scale`] if the scale does not fit
     /// there, [`CkksError::ParamsMismatch`].
     pub fn drop_to_level(&self, a: &Ciphertext, level: usize) -> Result<Ciphertext> {
-        self.check_mine(&a.params, a.owner)?;
-        if level > a.level {
-            return Err(CkksError::Level { level, max: a.level });
-        }
-        self.params.check_scale(level, a.scale)?;
+        self.check_drop(a, level, a.scale)?;
         let [mut c0, mut c1] = self.pair(level + 1);
         Poly::for_each_limb_of_two(&mut c0, &mut c1, |i, x, y| {
             x.copy_from_slice(a.c0.limb(i));
             y.copy_from_slice(a.c1.limb(i));
         });
         Ok(self.ciphertext(level, a.scale, [c0, c1]))
+    }
+
+    /// [`Evaluator::drop_to_level`], with the scale written down as `scale`, from which that of `a` may
+    /// differ by rounding only (`2^-40` of itself). For what leaves a server: what its header says then
+    /// follows from a plan and not from what was computed.
+    ///
+    /// # Errors
+    /// Those of [`Evaluator::check_drop`].
+    pub fn drop_to(&self, a: &Ciphertext, level: usize, scale: f64) -> Result<Ciphertext> {
+        self.check_drop(a, level, scale)?;
+        let mut dropped = self.drop_to_level(a, level)?;
+        dropped.scale = scale;
+        Ok(dropped)
+    }
+
+    /// Whether [`Evaluator::drop_to`] would take this.
+    ///
+    /// # Errors
+    /// As [`Evaluator::drop_to_level`], and [`CkksError::ScaleMismatch`].
+    pub fn check_drop(&self, a: &Ciphertext, level: usize, scale: f64) -> Result<()> {
+        self.check_mine(&a.params, a.owner)?;
+        if level > a.level {
+            return Err(CkksError::Level { level, max: a.level });
+        }
+        check_scales(a.scale, scale)?;
+        self.params.check_scale(level, scale)
     }
 
     fn check_sum(&self, a: &Ciphertext, b: &Ciphertext) -> Result<()> {

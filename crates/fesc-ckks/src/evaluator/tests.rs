@@ -22,10 +22,6 @@ impl ClientAndServer {
     }
 }
 
-pub(super) fn same(a: &Ciphertext, b: &Ciphertext) -> bool {
-    (a.level, a.scale) == (b.level, b.scale) && a.c0.limbs().eq(b.c0.limbs()) && a.c1.limbs().eq(b.c1.limbs())
-}
-
 pub(super) const SMALL: f64 = 1.0 / (1 << 24) as f64;
 
 #[test]
@@ -58,7 +54,7 @@ fn products_and_rotations_at_every_level_of_several_sets() {
             }
             assert!(pair.error(&e.square(&a).unwrap(), |i| x[i] * x[i]) < SMALL);
             assert!(pair.error(&e.square_rescale(&a).unwrap(), |i| x[i] * x[i]) < SMALL);
-            assert!(same(&e.square_rescale(&a).unwrap(), &e.multiply_rescale(&a, &a).unwrap()));
+            assert!(e.square_rescale(&a).unwrap() == e.multiply_rescale(&a, &a).unwrap());
         }
     }
 }
@@ -76,8 +72,8 @@ fn hoisted_rotations_are_the_rotations() {
             assert_eq!(many.len(), steps.len());
             for (got, &step) in many.iter().zip(&steps) {
                 let want = e.rotate(&a, step).unwrap();
-                assert!(same(got, &want), "{log_n} {level} {step}");
-                assert!(same(&hoisted.rotate(step).unwrap(), &want), "{log_n} {level} {step}");
+                assert!(*got == want, "{log_n} {level} {step}");
+                assert!(hoisted.rotate(step).unwrap() == want, "{log_n} {level} {step}");
             }
             assert!(e.rotate_many(&a, &[]).unwrap().is_empty());
         }

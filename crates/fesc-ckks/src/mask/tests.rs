@@ -27,12 +27,6 @@ impl Parties {
         SecretEncryptor::new(&self.secret).encrypt(&plain, &mut self.prg).unwrap().expand(self.public.id())
     }
 
-    /// What a server that forgets to re-randomise would add.
-    fn no_zero(&self, level: usize) -> FreshZero {
-        let zero = || Poly::zero(&self.params, level + 1);
-        FreshZero { params: self.params.clone(), owner: self.public.id(), level, c0: zero(), c1: zero() }
-    }
-
     /// The weights that a client finds by dividing what came back by what it sent, limb 0.
     fn quotient(&self, sent: &Poly, back: &Poly) -> Vec<u64> {
         let modulus = self.params.modulus(0);
@@ -105,7 +99,7 @@ fn without_the_fresh_zero_the_weights_are_found_and_with_it_not() {
         part.for_each_limb(|i, limb| params.ntt(i).mul_assign(limb, weights.poly.limb(i)));
     }
     let mask = |p: &mut Parties| RingMask::uniform(&p.params, 1, &mut p.prg).unwrap();
-    let forgotten = p.no_zero(1);
+    let forgotten = FreshZero::forgotten(&p.public, 1).unwrap();
     let m = mask(&mut p);
     let (naive, _) = result.clone().mask(forgotten, m).unwrap();
     assert_eq!(p.quotient(&sent.c1, &naive.hidden().c1), weights.poly.limb(0), "every weight, exactly");

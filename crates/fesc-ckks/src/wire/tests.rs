@@ -5,7 +5,7 @@ use crate::client::{Decryptor, KeyGenerator, SecretEncryptor, SecretKey};
 use crate::server::EvaluationKeyPlan;
 use crate::testing::tiny;
 use crate::{Encoder, RingMask};
-use fesc_ring::Prg;
+use fesc_ring::{Prg, Ring};
 use sha2::{Digest, Sha256};
 
 struct Bench {
@@ -305,4 +305,30 @@ fn garbage_is_refused_and_what_is_accepted_is_what_was_sent() {
         prg.fill_bytes(&mut noise);
         assert_eq!(refusal(&b.params, *kind, &noise), WireError::Magic);
     }
+}
+
+/// A message of all objects, taken apart.
+#[test]
+fn recorded_objects_are_taken_apart() {
+    let b = bench();
+    let message: Vec<u8> = b.objects.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
+    let sets = [tiny(4, 3), b.params.clone()];
+    let found = inspect::objects(&sets, &message).unwrap();
+    assert_eq!(found.len(), b.objects.len());
+    for (object, (kind, bytes)) in found.iter().zip(&b.objects) {
+        assert_eq!((&object.header[..], &object.seed[..]), (&bytes[..56], &bytes[56..72]), "{}", kind.name());
+    }
+    // Uploads and what is masked are at level 1: 16 residues of two primes, two bytes each.
+    assert_eq!((found[3].residues.len(), found[4].residues.len()), (64, 128));
+    let packed = &b.objects[3].1[72..][..b.params.limb_bytes(0)];
+    let first = Ring::of_residues(b.params.modulus(0)).unpack(packed, 16).unwrap();
+    let want = first.iter().flat_map(|&x| {
+        let place = (x as f64 / b.params.modulus(0).value() as f64 * 256.0) as u8;
+        [place, x as u8]
+    });
+    assert!(want.eq(found[3].residues[..32].iter().copied()));
+    for wrong in [&message[..message.len() - 1], &message[1..], &message[..71]] {
+        assert!(matches!(inspect::objects(&sets, wrong), Err(CkksError::Wire { .. })));
+    }
+    assert!(inspect::objects(&[tiny(4, 3)], &message).is_err(), "of a set that nobody knows");
 }

@@ -19,8 +19,6 @@ pub(super) unsafe trait Vector: Copy {
     unsafe fn add(self, o: Self) -> Self;
     unsafe fn sub(self, o: Self) -> Self;
     unsafe fn mul(self, o: Self) -> Self;
-    /// `self o - product` exactly, where `product` is `self o` rounded.
-    unsafe fn product_error(self, o: Self, product: Self) -> Self;
 }
 
 // SAFETY: every processor has these.
@@ -51,16 +49,11 @@ unsafe impl Vector for f64 {
     unsafe fn mul(self, o: Self) -> Self {
         self * o
     }
-
-    #[inline(always)]
-    unsafe fn product_error(self, o: Self, product: Self) -> Self {
-        crate::double::product_error(self, o, product)
-    }
 }
 
 /// A vector of one processor register.
 macro_rules! register {
-    ($type:ty, $lanes:literal, $load:ident, $store:ident, $add:ident, $sub:ident, $mul:ident, $fmsub:ident) => {
+    ($type:ty, $lanes:literal, $load:ident, $store:ident, $add:ident, $sub:ident, $mul:ident) => {
         // SAFETY: the methods are one instruction each, of the path that this register belongs to.
         #[cfg(target_arch = "x86_64")]
         unsafe impl Vector for $type {
@@ -98,18 +91,12 @@ macro_rules! register {
                 // SAFETY: the caller has the processor.
                 unsafe { $mul(self, o) }
             }
-
-            #[inline(always)]
-            unsafe fn product_error(self, o: Self, product: Self) -> Self {
-                // SAFETY: the caller has the processor. The result has at most 53 bits: fused, it is exact.
-                unsafe { $fmsub(self, o, product) }
-            }
         }
     };
 }
 
-register!(__m256d, 4, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_add_pd, _mm256_sub_pd, _mm256_mul_pd, _mm256_fmsub_pd);
-register!(__m512d, 8, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_add_pd, _mm512_sub_pd, _mm512_mul_pd, _mm512_fmsub_pd);
+register!(__m256d, 4, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_add_pd, _mm256_sub_pd, _mm256_mul_pd);
+register!(__m512d, 8, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_add_pd, _mm512_sub_pd, _mm512_mul_pd);
 
 /// Complex numbers, as many as a vector has lanes.
 #[derive(Clone, Copy)]

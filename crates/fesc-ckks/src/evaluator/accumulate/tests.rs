@@ -5,7 +5,7 @@ use num_bigint::BigInt;
 use num_complex::Complex64;
 
 use super::super::fixture::ClientAndServer;
-use super::super::tests::{SMALL, same};
+use super::super::tests::SMALL;
 use crate::server::{EvaluationKeyPlan, EvaluationKeys, Evaluator};
 use crate::testing::integers;
 use crate::{Ciphertext, CkksError, Encoder, PeriodicPlaintext};
@@ -68,7 +68,7 @@ fn a_sum_of_all_kinds_of_terms_is_the_sum_of_its_parts() {
                 };
                 assert_eq!(got.level(), level - 1);
                 assert!(pair.error(&got, want) < SMALL, "{log_n} {level}: {products} {plains} {addends}");
-                assert!(same(&got, &pair.by_steps(level, &terms, &plain, &added)), "the fused form differs");
+                assert!(got == pair.by_steps(level, &terms, &plain, &added), "the fused form differs");
             }
         }
     }
@@ -91,7 +91,7 @@ fn a_sum_of_products_is_the_sum_of_tensors_bit_for_bit() {
     e.add_products(&mut got, &terms).unwrap();
     assert!(got.c0.words() == want.c0.words() && got.c1.words() == want.c1.words());
     assert_eq!(got.c2.as_ref().unwrap().words(), want.c2.as_ref().unwrap().words());
-    assert!(same(&e.finish_sum(&got).unwrap(), &e.relinearise_rescale(&want).unwrap()));
+    assert!(e.finish_sum(&got).unwrap() == e.relinearise_rescale(&want).unwrap());
 }
 
 #[test]
@@ -100,6 +100,9 @@ fn a_sum_without_products_of_ciphertexts_needs_no_key() {
     let ((x, a), (w, plain), (y, b)) = (pair.fresh(2), pair.periodic(4, 2), pair.fresh(2));
     let none = EvaluationKeys::new(&pair.params, &EvaluationKeyPlan::default(), pair.public.id());
     let e = Evaluator::new(&pair.params, none).unwrap();
+    let product = e.multiply_periodic(&a, &plain).unwrap();
+    assert_eq!((product.level(), product.scale()), (2, a.scale() * plain.scale()));
+    assert!(e.rescale(&product).unwrap() == e.product_sum(2, &[], &[(&a, &plain)], &[]).unwrap());
     let got = e.product_sum(2, &[], &[(&a, &plain)], &[&b]).unwrap();
     assert!(pair.error(&got, |i| x[i] * w[i % 4] + y[i]) < SMALL);
     let mut sum = e.empty_sum(2, a.scale() * plain.scale()).unwrap();
@@ -153,7 +156,7 @@ fn a_lowered_ciphertext_is_divided_exactly() {
         }
     }
     let e = &pair.evaluator;
-    assert!(same(&e.lower(&a, 4, scale).unwrap(), &a));
+    assert!(e.lower(&a, 4, scale).unwrap() == a);
     assert!(matches!(e.lower(&a, 4, 2.0 * scale), Err(CkksError::ScaleMismatch { .. })));
     assert_eq!(e.lower(&a, 5, scale).err(), Some(CkksError::Level { level: 5, max: 4 }));
     assert!(matches!(e.lower(&a, 2, scale / 64.0), Err(CkksError::Factor { .. })));
