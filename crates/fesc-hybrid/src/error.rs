@@ -76,6 +76,18 @@ pub enum HybridError {
         /// Of the ciphertext.
         got: f64,
     },
+    /// A conversion alone has more of something than its caller counted in the whole inference.
+    #[error(
+        "{own} {what} in one conversion, and {inference} in the inference: masks and parts would be too narrow; count all conversions of the inference"
+    )]
+    Undercounted {
+        /// What is counted.
+        what: &'static str,
+        /// Of this conversion.
+        own: u64,
+        /// As the caller counted.
+        inference: u64,
+    },
     /// No level of the set holds the mask.
     #[error(
         "a mask of {width} bits (phase {phase_bits}, 40, and the coefficients of an inference) needs a modulus of more than {need} bits, and the set has {log_q:.1}; take a larger set, a smaller scale or a tighter bound"
@@ -153,4 +165,9 @@ pub enum HybridError {
 /// Refuses numbers that differ.
 pub(crate) fn check_len(what: &'static str, expected: usize, got: usize) -> Result<()> {
     if expected == got { Ok(()) } else { Err(HybridError::Length { what, expected, got }) }
+}
+
+/// Refuses a count of an inference that is below that of one of its conversions.
+pub(crate) fn check_counted(what: &'static str, own: u64, inference: u64) -> Result<()> {
+    if own <= inference { Ok(()) } else { Err(HybridError::Undercounted { what, own, inference }) }
 }

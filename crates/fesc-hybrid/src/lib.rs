@@ -4,6 +4,7 @@
 //! - [`backend`]: the operations that a circuit is written in, and three back ends of them: one counts, one
 //!   computes on complex numbers in the clear, one computes on ciphertexts;
 //! - [`boundary`]: ciphertexts to additive shares and back; [`MESSAGES`];
+//! - [`keys`]: a client's keys for a plan; [`circuit`]: shares to shares through a kernel under encryption;
 //! - [`project`]: encrypted activations times known weights, and the convolution behind them.
 //!
 //! # Example
@@ -29,8 +30,11 @@
 
 pub mod backend;
 pub mod boundary;
+pub mod circuit;
 mod error;
+pub mod keys;
 pub mod project;
 
 pub use boundary::MESSAGES;
 pub use error::{HybridError, Result};
+pub use fesc_ckks as ckks;

@@ -127,6 +127,9 @@ pub enum Cover {
     Points,
     /// The public card of a model first, then hints and table under masks: uniform.
     CardThenUniform,
+    /// Ciphertexts or keys of CKKS. Their headers are public, but for the seeds in them, which are random;
+    /// their residues are uniform modulo primes on either side of a power of two, so that bits are not.
+    Ciphertexts,
     /// Made of the dealer's randomness alone; the dealer hears nothing that is not public.
     Dealt,
     /// A share of what the receiver is to learn.
@@ -143,6 +146,7 @@ impl Cover {
         match self {
             Cover::Public => "public",
             Cover::Uniform | Cover::Points => "masked",
+            Cover::Ciphertexts => "masked, public headers",
             Cover::CardThenUniform => "public card, masked rest",
             Cover::Dealt => "random",
             Cover::Answer => "the answer",

@@ -106,6 +106,17 @@ impl Backend for Ckks {
         Ok(self.evaluator.lower(c, level, self.chain.scale(level))?)
     }
 
+    fn multiply_plain(&self, c: &Ciphertext, w: &PeriodicPlaintext) -> Result<Ciphertext> {
+        check_level("a product by a plaintext", w.level(), c.level())?;
+        self.operations.write(Operation::PlainProduct, c.level(), 1);
+        Ok(self.evaluator.multiply_periodic(c, w)?)
+    }
+
+    fn rescale(&self, c: &Ciphertext) -> Result<Ciphertext> {
+        self.operations.write(Operation::Rescale, c.level(), 1);
+        Ok(self.evaluator.rescale(c)?)
+    }
+
     fn empty_sum(&self, level: usize) -> Result<Tensor> {
         check_above("a product", 1, level)?;
         Ok(self.evaluator.empty_sum(level, self.chain.scale(level).powi(2))?)

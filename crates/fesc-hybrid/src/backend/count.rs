@@ -105,6 +105,17 @@ impl Backend for Count {
         Ok(self.fresh(level))
     }
 
+    fn multiply_plain(&self, c: &CountCt, (): &()) -> Result<CountCt> {
+        self.operations.write(Operation::PlainProduct, c.level, 1);
+        Ok(c.clone())
+    }
+
+    fn rescale(&self, c: &CountCt) -> Result<CountCt> {
+        check_above("rescaling", 1, c.level)?;
+        self.operations.write(Operation::Rescale, c.level, 1);
+        Ok(self.fresh(c.level - 1))
+    }
+
     fn empty_sum(&self, level: usize) -> Result<CountSum> {
         check_above("a product", 1, level)?;
         // Three parts where a ciphertext has two.

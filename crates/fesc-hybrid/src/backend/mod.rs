@@ -130,6 +130,20 @@ pub trait Backend: Sync {
     /// If `c` is below `level`.
     fn lower(&self, c: &Self::Ct, level: usize) -> Result<Self::Ct>;
 
+    /// `c` times a plaintext, not rescaled: at the same level, its scale the product of both. Sums, rotations
+    /// and [`Backend::rescale`] take it, no product does. What rotations add to it vanishes in the rescaling,
+    /// so that a value that is copied to many slots has the error of one.
+    ///
+    /// # Errors
+    /// If a level does not fit.
+    fn multiply_plain(&self, c: &Self::Ct, w: &Self::Pt) -> Result<Self::Ct>;
+
+    /// Divided by the last prime of its level: at the level below.
+    ///
+    /// # Errors
+    /// At level 0.
+    fn rescale(&self, c: &Self::Ct) -> Result<Self::Ct>;
+
     /// A sum of products at `level` without terms.
     ///
     /// # Errors
@@ -215,11 +229,16 @@ pub trait Backend: Sync {
     /// # Errors
     /// If a key is missing.
     fn fold(&self, c: Self::Ct, stride: usize, count: usize) -> Result<Self::Ct> {
-        let mut c = c;
-        for k in (0..count.ilog2()).rev() {
-            c = self.add(&c, &self.rotate(&c, (stride << k) as i64)?)?;
-        }
-        Ok(c)
+        let steps: Vec<i64> = (0..count.ilog2()).rev().map(|k| (stride << k) as i64).collect();
+        self.fold_by(c, &steps)
+    }
+
+    /// Adds to `c` what a rotation of it brings, for each step in turn.
+    ///
+    /// # Errors
+    /// If a key is missing.
+    fn fold_by(&self, c: Self::Ct, steps: &[i64]) -> Result<Self::Ct> {
+        steps.iter().try_fold(c, |c, &step| self.add(&c, &self.rotate(&c, step)?))
     }
 }
 

@@ -1,8 +1,27 @@
 //! The back end that computes on complex numbers in the clear, with levels, scales and noise as formulas.
 //!
 //! Levels and scales are checked as the scheme checks them. With a real set ([`Plain::of`]) each ciphertext
-//! carries the variance of its noise by the formulas of [`fesc_ckks::noise`], with the actual energies of the
-//! slots, and [`Plain::noisy`] adds noise of that size to the slots.
+//! carries the mean square of the error of every slot, and [`Plain::noisy`] adds noise of that size to the
+//! slots.
+//!
+//! # The error of a slot
+//! What encryption, rounding and key switching add (the variances of [`fesc_ckks::noise`]) is the same in all
+//! slots: `N V / scale^2`. A product multiplies the error of a slot by the other factor's value *in that
+//! slot*, so that zeros of masks and of padding take errors away with them; an energy of the whole ciphertext
+//! would spread them. In units of the value, with `E` the mean square of an error:
+//!
+//! | operation | `E` of a slot |
+//! |---|---|
+//! | sum | `E_a + E_b`; `4 E` for `a + a` |
+//! | product | `\|b\|^2 E_a + \|a\|^2 E_b + E_a E_b`; `4 \|a\|^2 E + 2 E^2` for `a a` |
+//! | product by a plaintext of period `p` | `\|w\|^2 E + \|a\|^2 p / 6 scale^2` |
+//! | rotation, conjugation | that of the slot it comes from |
+//! | key switch, rescaling | `E +` what it adds |
+//!
+//! Errors of different ciphertexts and of different slots are taken as independent. They are averages over
+//! keys: rounding errors of a slot are multiplied by the secret's value there, whose square has an
+//! exponential distribution, so that under one key the largest of `n` errors is nearer to `ln n` than to
+//! `sqrt(2 ln n)` deviations.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -31,8 +50,8 @@ pub struct PlainCt {
     slots: Arc<Vec<Complex64>>,
     level: usize,
     scale: f64,
-    /// Of a coefficient of the phase; zero without a set.
-    variance: f64,
+    /// Mean square of the error of each slot; none without a set.
+    errors: Arc<Vec<f64>>,
     _live: Live,
 }
 
@@ -41,7 +60,7 @@ pub struct PlainSum {
     slots: Vec<Complex64>,
     level: usize,
     scale: f64,
-    variance: f64,
+    errors: Vec<f64>,
     square: bool,
     _live: Live,
 }
@@ -52,13 +71,19 @@ impl PlainCt {
         &self.slots
     }
 
-    /// Root of the mean square of a slot's error by formula, for `N` coefficients.
-    pub fn deviation(&self) -> f64 {
-        (2.0 * self.slots.len() as f64 * self.variance).sqrt() / self.scale
+    /// Mean square of the error of each slot by formula, half of it in each part; nothing without a set.
+    pub fn errors(&self) -> &[f64] {
+        &self.errors
     }
 
-    fn mean_square(&self) -> f64 {
-        self.slots.iter().map(Complex64::norm_sqr).sum::<f64>() / self.slots.len() as f64
+    /// Root of the mean square of a slot's error by formula, over all slots.
+    pub fn deviation(&self) -> f64 {
+        (self.errors.iter().sum::<f64>() / self.slots.len() as f64).sqrt()
+    }
+
+    /// Whether it is the very same ciphertext.
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.slots, &other.slots)
     }
 }
 
@@ -90,8 +115,7 @@ impl Plain {
         }
         let mut slots = values.to_vec();
         slots.resize(n, Complex64::ZERO);
-        let variance = if self.params.is_some() { noise::fresh_secret() + 1.0 / 12.0 } else { 0.0 };
-        Ok(self.noised(slots, level, self.chain.scale(level), variance, variance))
+        Ok(self.noised(slots, self.no_errors(), level, self.chain.scale(level), noise::fresh_secret() + 1.0 / 12.0))
     }
 
     /// Live ciphertexts.
@@ -99,18 +123,32 @@ impl Plain {
         &self.live
     }
 
-    /// A ciphertext of these slots; `added` is the part of the variance that the slots do not have yet.
-    fn noised(&self, mut slots: Vec<Complex64>, level: usize, scale: f64, variance: f64, added: f64) -> PlainCt {
+    /// Errors of nothing.
+    fn no_errors(&self) -> Vec<f64> {
+        vec![0.0; if self.params.is_some() { self.chain.slots() } else { 0 }]
+    }
+
+    /// A ciphertext of these slots, with an error of variance `added` in each coefficient of the phase more.
+    fn noised(&self, mut slots: Vec<Complex64>, mut errors: Vec<f64>, level: usize, scale: f64, added: f64) -> PlainCt {
+        // A slot holds N coefficients' worth of noise.
+        let added = 2.0 * slots.len() as f64 * added / (scale * scale);
+        errors.iter_mut().for_each(|e| *e += added);
         if let Some(prg) = &self.noise {
-            // A complex slot holds N coefficients' worth of noise, half in each part.
-            let deviation = (slots.len() as f64 * added).sqrt() / scale;
+            let deviation = (added / 2.0).sqrt();
             let mut prg = prg.lock().unwrap_or_else(PoisonError::into_inner);
             for z in &mut slots {
                 *z += gaussian(&mut prg) * deviation;
             }
         }
         let live = Live::new(&self.live, self.chain.ciphertext_bytes(level));
-        PlainCt { slots: Arc::new(slots), level, scale, variance, _live: live }
+        PlainCt { slots: Arc::new(slots), level, scale, errors: Arc::new(errors), _live: live }
+    }
+
+    /// The same errors, other slots and scale.
+    fn mapped(&self, c: &PlainCt, scale: f64, work: impl Fn(Complex64) -> Complex64) -> PlainCt {
+        let slots = c.slots.iter().map(|&z| work(z)).collect();
+        let live = Live::new(&self.live, self.chain.ciphertext_bytes(c.level));
+        PlainCt { slots: Arc::new(slots), level: c.level, scale, errors: Arc::clone(&c.errors), _live: live }
     }
 
     /// The variance of a rounding, and of the digits' errors of a key switch at a level.
@@ -121,17 +159,27 @@ impl Plain {
         }
     }
 
-    fn pair(&self, a: &PlainCt, b: &PlainCt, work: impl Fn(Complex64, Complex64) -> Complex64) -> Result<PlainCt> {
+    /// `a + sign b`.
+    fn pair(&self, a: &PlainCt, b: &PlainCt, sign: f64) -> Result<PlainCt> {
         check_level("a sum", a.level, b.level)?;
         check_scale("a sum", a.scale, b.scale)?;
-        let slots = a.slots.iter().zip(b.slots.iter()).map(|(&x, &y)| work(x, y)).collect();
-        Ok(self.noised(slots, a.level, a.scale, a.variance + b.variance, 0.0))
+        let slots = a.slots.iter().zip(b.slots.iter()).map(|(x, y)| x + y * sign).collect();
+        let together = if a.is(b) { sign } else { 0.0 };
+        let errors = a.errors.iter().zip(b.errors.iter()).map(|(x, y)| x + y + 2.0 * together * x).collect();
+        Ok(self.noised(slots, errors, a.level, a.scale, 0.0))
     }
 
-    fn moved(&self, c: &PlainCt, slots: Vec<Complex64>) -> Result<PlainCt> {
+    /// A key switch of slots that are taken from these places and changed.
+    fn moved(
+        &self,
+        c: &PlainCt,
+        from: impl Fn(usize) -> usize,
+        work: impl Fn(Complex64) -> Complex64,
+    ) -> Result<PlainCt> {
         let (rounding, digits) = self.switch_noise(c.level)?;
-        let added = rounding + digits;
-        Ok(self.noised(slots, c.level, c.scale, c.variance + added, added))
+        let slots = (0..c.slots.len()).map(|i| work(c.slots[from(i)])).collect();
+        let errors = (0..c.errors.len()).map(|i| c.errors[from(i)]).collect();
+        Ok(self.noised(slots, errors, c.level, c.scale, rounding + digits))
     }
 
     fn rotated(&self, c: &PlainCt, step: i64) -> Result<PlainCt> {
@@ -140,7 +188,37 @@ impl Plain {
         if by == 0 {
             return Ok(c.clone());
         }
-        self.moved(c, (0..n).map(|i| c.slots[(i + by) % n]).collect())
+        self.moved(c, |i| (i + by) % n, |z| z)
+    }
+}
+
+impl PlainSum {
+    /// Adds a product, whose two factors may be one ciphertext.
+    fn multiply(&mut self, a: &PlainCt, b: &PlainCt) {
+        let values = || a.slots.iter().zip(b.slots.iter());
+        self.slots.iter_mut().zip(values()).for_each(|(s, (x, y))| *s += x * y);
+        let same = if a.is(b) { 2.0 } else { 1.0 };
+        let errors = a.errors.iter().zip(b.errors.iter()).zip(values());
+        for (sum, ((e, f), (x, y))) in self.errors.iter_mut().zip(errors) {
+            *sum += same * (e * y.norm_sqr() + f * x.norm_sqr() + e * f);
+        }
+    }
+
+    /// Adds a ciphertext.
+    fn add(&mut self, a: &PlainCt) {
+        self.slots.iter_mut().zip(a.slots.iter()).for_each(|(s, x)| *s += x);
+        self.errors.iter_mut().zip(a.errors.iter()).for_each(|(s, e)| *s += e);
+    }
+}
+
+/// Adds a product by known values, repeated and encoded at `scale`. Rounding the encoding is an error too: of
+/// the `2 period` coefficients that are not zero.
+fn multiply_plain((slots, errors): (&mut [Complex64], &mut [f64]), a: &PlainCt, values: &[Complex64], scale: f64) {
+    let pairs = || a.slots.iter().zip(values.iter().cycle());
+    slots.iter_mut().zip(pairs()).for_each(|(s, (x, y))| *s += x * y);
+    let rounded = values.len() as f64 / (6.0 * scale * scale);
+    for (sum, (e, (x, y))) in errors.iter_mut().zip(a.errors.iter().zip(pairs())) {
+        *sum += e * y.norm_sqr() + rounded * x.norm_sqr();
     }
 }
 
@@ -182,27 +260,27 @@ impl Backend for Plain {
     }
 
     fn add(&self, a: &PlainCt, b: &PlainCt) -> Result<PlainCt> {
-        self.pair(a, b, |x, y| x + y)
+        self.pair(a, b, 1.0)
     }
 
     fn sub(&self, a: &PlainCt, b: &PlainCt) -> Result<PlainCt> {
-        self.pair(a, b, |x, y| x - y)
+        self.pair(a, b, -1.0)
     }
 
     fn add_values(&self, a: &PlainCt, values: &[Complex64]) -> Result<PlainCt> {
         check_period(values.len(), self.chain.slots())?;
         let slots = a.slots.iter().zip(values.iter().cycle()).map(|(x, y)| x + y).collect();
-        Ok(self.noised(slots, a.level, a.scale, a.variance, 0.0))
+        Ok(self.noised(slots, a.errors.to_vec(), a.level, a.scale, 0.0))
     }
 
     fn times_i(&self, a: &PlainCt) -> Result<PlainCt> {
-        let slots = a.slots.iter().map(|z| z * Complex64::I).collect();
-        Ok(self.noised(slots, a.level, a.scale, a.variance, 0.0))
+        Ok(self.mapped(a, a.scale, |z| z * Complex64::I))
     }
 
     fn halve(&self, a: &PlainCt) -> Result<PlainCt> {
         let slots = a.slots.iter().map(|z| z * 0.5).collect();
-        Ok(self.noised(slots, a.level, 2.0 * a.scale, a.variance, 0.0))
+        let errors = a.errors.iter().map(|e| e / 4.0).collect();
+        Ok(self.noised(slots, errors, a.level, 2.0 * a.scale, 0.0))
     }
 
     fn lower(&self, c: &PlainCt, level: usize) -> Result<PlainCt> {
@@ -213,8 +291,24 @@ impl Backend for Plain {
         self.operations.write(Operation::Rescale, level + 1, 1);
         let scale = self.chain.scale(level);
         let (rounding, _) = self.switch_noise(level)?;
-        let ratio = scale / c.scale;
-        Ok(self.noised(c.slots.to_vec(), level, scale, c.variance * ratio * ratio + rounding, rounding))
+        Ok(self.noised(c.slots.to_vec(), c.errors.to_vec(), level, scale, rounding))
+    }
+
+    fn multiply_plain(&self, c: &PlainCt, (values, level): &Self::Pt) -> Result<PlainCt> {
+        check_level("a product by a plaintext", *level, c.level)?;
+        self.operations.write(Operation::PlainProduct, c.level, 1);
+        let weight = self.chain.scale(c.level);
+        let mut product = (vec![Complex64::ZERO; c.slots.len()], self.no_errors());
+        multiply_plain((&mut product.0, &mut product.1), c, values, weight);
+        Ok(self.noised(product.0, product.1, c.level, c.scale * weight, 0.0))
+    }
+
+    fn rescale(&self, c: &PlainCt) -> Result<PlainCt> {
+        check_above("rescaling", 1, c.level)?;
+        self.operations.write(Operation::Rescale, c.level, 1);
+        let (rounding, _) = self.switch_noise(c.level)?;
+        let scale = c.scale / self.chain.modulus(c.level);
+        Ok(self.noised(c.slots.to_vec(), c.errors.to_vec(), c.level - 1, scale, rounding))
     }
 
     fn empty_sum(&self, level: usize) -> Result<PlainSum> {
@@ -222,7 +316,7 @@ impl Backend for Plain {
         let live = Live::new(&self.live, self.chain.ciphertext_bytes(level) * 3 / 2);
         let slots = vec![Complex64::ZERO; self.chain.slots()];
         let scale = self.chain.scale(level).powi(2);
-        Ok(PlainSum { slots, level, scale, variance: 0.0, square: false, _live: live })
+        Ok(PlainSum { slots, level, scale, errors: self.no_errors(), square: false, _live: live })
     }
 
     fn extend(&self, sum: &mut PlainSum, terms: &[Term<'_, Self>]) -> Result<()> {
@@ -232,11 +326,7 @@ impl Backend for Plain {
                     check_level("a product", sum.level, a.level)?;
                     check_level("a product", sum.level, b.level)?;
                     check_scale("a product", sum.scale, a.scale * b.scale)?;
-                    sum.slots.iter_mut().zip(a.slots.iter().zip(b.slots.iter())).for_each(|(s, (x, y))| *s += x * y);
-                    if let Some(params) = &self.params {
-                        let [x, y] = [a, b].map(|c| (noise::energy(c.mean_square(), c.scale), c.variance));
-                        sum.variance += noise::tensor(params, x, y);
-                    }
+                    sum.multiply(a, b);
                     sum.square = true;
                     self.operations.write(Operation::Product, sum.level, 1);
                 }
@@ -244,16 +334,13 @@ impl Backend for Plain {
                     check_level("a product by a plaintext", sum.level, a.level)?;
                     check_level("a plaintext", sum.level, *level)?;
                     check_scale("a product by a plaintext", sum.scale, a.scale * self.chain.scale(sum.level))?;
-                    let repeated = values.iter().cycle();
-                    sum.slots.iter_mut().zip(a.slots.iter().zip(repeated)).for_each(|(s, (x, y))| *s += x * y);
-                    let square = values.iter().map(Complex64::norm_sqr).sum::<f64>() / values.len() as f64;
-                    sum.variance += a.variance * noise::energy(square, self.chain.scale(sum.level));
+                    let weight = self.chain.scale(sum.level);
+                    multiply_plain((&mut sum.slots, &mut sum.errors), a, values, weight);
                     self.operations.write(Operation::PlainProduct, sum.level, 1);
                 }
                 Term::Addend(a) => {
                     check_above("an addend", sum.level, a.level)?;
-                    sum.slots.iter_mut().zip(a.slots.iter()).for_each(|(s, x)| *s += x);
-                    sum.variance += a.variance * (sum.scale / a.scale).powi(2);
+                    sum.add(a);
                 }
             }
         }
@@ -267,7 +354,7 @@ impl Backend for Plain {
         let q = self.chain.modulus(sum.level);
         let added = rounding + if sum.square { digits / (q * q) } else { 0.0 };
         let (level, scale) = (sum.level - 1, sum.scale / q);
-        Ok(self.noised(sum.slots, level, scale, sum.variance / (q * q) + added, added))
+        Ok(self.noised(sum.slots, sum.errors, level, scale, added))
     }
 
     fn rotate(&self, c: &PlainCt, step: i64) -> Result<PlainCt> {
@@ -282,6 +369,6 @@ impl Backend for Plain {
 
     fn conjugate(&self, c: &PlainCt) -> Result<PlainCt> {
         self.operations.write(Operation::Conjugation, c.level, 1);
-        self.moved(c, c.slots.iter().map(Complex64::conj).collect())
+        self.moved(c, |i| i, |z| z.conj())
     }
 }

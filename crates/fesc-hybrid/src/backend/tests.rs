@@ -86,3 +86,39 @@ fn parts_hold_what_was_done_in_them_once() {
     assert_eq!([rotations("outer"), rotations("inner"), rotations("none")], [Some(1), Some(2), None]);
     assert_eq!(count.operations().tally().total(Operation::Rotation), 3);
 }
+
+/// Noise that is added, operation by operation, against what the formulas say of each slot, those included
+/// that a mask or a factor makes zero.
+#[test]
+fn errors_of_slots_are_those_of_the_noise_that_is_added() {
+    let params = fesc_ckks::sets::PROJECT.params().unwrap();
+    let (exact, formula) = (Plain::new(Chain::of(&params)), Plain::of(&params));
+    let noisy = Plain::noisy(&params, fesc_ring::Prg::from_seed([4; 16]));
+    let n = params.slots();
+    // One slot in four holds something, and one of those much less.
+    let sparse = |seed| {
+        let weight = |i: usize| [1.0, 0.0, 0.0, 1.0 / 64.0][i % 4];
+        values(n, seed).into_iter().enumerate().map(|(i, z)| z * weight(i)).collect::<Vec<_>>()
+    };
+    let (x, y) = (sparse(5), sparse(6));
+    let run = |b: &Plain| circuit(b, &b.fresh(&x, 4).unwrap(), &b.fresh(&y, 4).unwrap()).unwrap();
+    for ((want, got), by) in run(&exact).iter().zip(run(&noisy)).zip(run(&formula)) {
+        for place in 0..4 {
+            let squares = |i: &usize| (want.slots()[*i] - got.slots()[*i]).norm_sqr();
+            let measured: f64 = (place..n).step_by(4).map(|i| squares(&i)).sum();
+            let expected: f64 = (place..n).step_by(4).map(|i| by.errors()[i]).sum();
+            assert!((measured / expected - 1.0).abs() < 0.1, "place {place}: {measured:e} for {expected:e}");
+        }
+    }
+    // A ciphertext plus itself, and times itself: its errors are not independent.
+    let of = |b: &Plain| {
+        let x = b.fresh(&x, 4).unwrap();
+        [b.add(&x, &x).unwrap(), b.combine(4, &[Term::Product(&x, &x)]).unwrap()]
+    };
+    for ((want, got), by) in of(&exact).iter().zip(of(&noisy)).zip(of(&formula)) {
+        let measured: f64 = want.slots().iter().zip(got.slots()).map(|(w, g)| (w - g).norm_sqr()).sum();
+        let expected: f64 = by.errors().iter().sum();
+        assert!((measured / expected - 1.0).abs() < 0.1, "{measured:e} for {expected:e}");
+    }
+    assert!(exact.fresh(&x, 4).unwrap().errors().is_empty());
+}

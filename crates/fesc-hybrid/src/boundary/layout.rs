@@ -7,21 +7,44 @@
 
 use std::sync::Arc;
 
-use fesc_ckks::{Params, wire};
+use fesc_ckks::Params;
 
 use crate::{HybridError, Result};
 
 /// No value in this lane.
 const NONE: u32 = u32::MAX;
 
+/// Numbers of the values in the two lanes of each slot of a ciphertext.
+type Lanes = Vec<[Option<u32>; 2]>;
+
+/// Where the map is.
+#[derive(Clone)]
+enum Places {
+    /// One entry per slot, ciphertext by ciphertext.
+    Table(Arc<[[u32; 2]]>),
+    /// Made for one ciphertext at a time: a table of thousands of them would be larger than what they hold.
+    Made(Arc<dyn Fn(usize) -> Lanes + Send + Sync>),
+}
+
 /// A map from slots to values.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Layout {
     values: usize,
     slots: usize,
     ciphertexts: usize,
-    /// One entry per slot, ciphertext by ciphertext: numbers of the values in its two lanes.
-    table: Arc<[[u32; 2]]>,
+    places: Places,
+}
+
+/// Two maps that are made are the same if they are made by the same.
+impl PartialEq for Layout {
+    fn eq(&self, other: &Self) -> bool {
+        let same = match (&self.places, &other.places) {
+            (Places::Table(a), Places::Table(b)) => a == b,
+            (Places::Made(a), Places::Made(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        };
+        same && (self.values, self.slots, self.ciphertexts) == (other.values, other.slots, other.ciphertexts)
+    }
 }
 
 impl Layout {
@@ -46,7 +69,17 @@ impl Layout {
             }
             table.push(entry);
         }
-        Ok(Self { values, slots, ciphertexts, table: table.into() })
+        Ok(Self { values, slots, ciphertexts, places: Places::Table(table.into()) })
+    }
+
+    /// From the lanes of each ciphertext, made whenever they are needed; a number that is no value is none.
+    pub fn made(
+        params: &Params,
+        values: usize,
+        ciphertexts: usize,
+        lanes: impl Fn(usize) -> Lanes + Send + Sync + 'static,
+    ) -> Self {
+        Self { values, slots: params.slots(), ciphertexts, places: Places::Made(Arc::new(lanes)) }
     }
 
     /// As few ciphertexts as possible: values `2j` and `2j + 1` in the two lanes of slot `j`.
@@ -115,21 +148,31 @@ impl Layout {
         self.ciphertexts
     }
 
-    /// Bytes of the uploads at a level, without the frame.
-    pub fn upload_bytes(&self, params: &Params, level: usize) -> usize {
-        self.ciphertexts * wire::upload_bytes(params, level)
-    }
-
     /// The values in the lanes of a slot.
     pub fn at(&self, ciphertext: usize, slot: usize) -> [Option<usize>; 2] {
-        let entry = (slot < self.slots).then(|| self.table.get(ciphertext * self.slots + slot)).flatten();
-        entry.map_or([None; 2], |lanes| lanes.map(|v| (v != NONE).then_some(v as usize)))
+        let known = |v: u32| Some(v as usize).filter(|&v| v < self.values);
+        match &self.places {
+            Places::Table(table) => {
+                let entry = (slot < self.slots).then(|| table.get(ciphertext * self.slots + slot)).flatten();
+                entry.map_or([None; 2], |lanes| lanes.map(known))
+            }
+            Places::Made(lanes) => {
+                lanes(ciphertext).get(slot).map_or([None; 2], |lanes| lanes.map(|v| v.and_then(known)))
+            }
+        }
     }
 
     /// The lanes of a ciphertext, zero where there is no value. `values` are this layout's.
     pub(super) fn fill(&self, ciphertext: usize, value: impl Fn(usize) -> i128) -> Vec<[i128; 2]> {
-        let entries = self.table.chunks(self.slots.max(1)).nth(ciphertext).unwrap_or_default();
-        let lane = |v: u32| if v == NONE { 0 } else { value(v as usize) };
-        entries.iter().map(|lanes| lanes.map(lane)).collect()
+        let lane = |v: u32| if (v as usize) < self.values { value(v as usize) } else { 0 };
+        match &self.places {
+            Places::Table(table) => {
+                let entries = table.chunks(self.slots.max(1)).nth(ciphertext).unwrap_or_default();
+                entries.iter().map(|lanes| lanes.map(lane)).collect()
+            }
+            Places::Made(lanes) => {
+                lanes(ciphertext).into_iter().map(|lanes| lanes.map(|v| v.map_or(0, lane))).collect()
+            }
+        }
     }
 }

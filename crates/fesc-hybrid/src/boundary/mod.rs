@@ -20,7 +20,6 @@
 //! # What is not guaranteed
 //! That the caller's bound on the phase is right ([`MaskBound`]). Constant time, beyond branches.
 
-mod codec;
 mod layout;
 mod messages;
 mod report;
@@ -32,9 +31,12 @@ mod tests;
 
 pub use layout::Layout;
 pub use messages::MESSAGES;
-pub use report::BoundaryReport;
-pub use to_ciphertexts::{ClientUploads, Encoding, ServerUploads, ToCiphertexts, Values};
+pub(crate) use messages::tag;
+pub use report::{BoundaryReport, log_together};
+pub use to_ciphertexts::{ClientUploads, Encoding, Held, ServerUploads, ToCiphertexts, Values};
 pub use to_shares::{Fixed, Lanes, MaskBound, ToShares};
+
+use std::ops::Range;
 
 use fesc_mpc::{Party, Role};
 
@@ -49,4 +51,13 @@ fn check_role(party: &Party, role: Role) -> Result<()> {
         Role::P0 => "client",
         Role::P1 => "server",
     }))
+}
+
+/// Ciphertexts of one message. All of a conversion would not fit a frame of 4 GiB, and either party would
+/// hold their bytes at once.
+const BATCH: usize = 16;
+
+/// The ciphertexts of each message, of so many.
+fn batches(ciphertexts: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+    (0..ciphertexts).step_by(BATCH).map(move |first| first..ciphertexts.min(first + BATCH))
 }

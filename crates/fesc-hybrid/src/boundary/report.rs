@@ -20,8 +20,8 @@ pub struct BoundaryReport {
     pub log_q: f64,
     /// Bits of the mask, or of the integer parts (`k`).
     pub width: u32,
-    /// Largest error in a slot that this conversion adds, by itself: roundings of both parties, double-double
-    /// arithmetic, and six deviations of the noise of encryption.
+    /// Largest error in a slot that this conversion adds, by itself: roundings and arithmetic of
+    /// both parties, and six deviations of the noise of encryption.
     pub log_error: f64,
     /// Statistical distance of the client's view of one inference from one that does not depend on what is
     /// masked.
@@ -31,6 +31,9 @@ pub struct BoundaryReport {
     /// The same for all values of an inference. A failure leaves the bound of the next mask, so it counts
     /// as distance too.
     pub log_failures: f64,
+    /// Distance and failures of this conversion alone: what it adds to those of its inference
+    /// ([`log_together`]).
+    pub log_own: f64,
     /// What is sent online.
     pub cost: Cost,
 }
@@ -43,12 +46,20 @@ impl BoundaryReport {
     }
 }
 
+/// Distance and failures of a whole inference: the sum over its conversions, each with how often it is made.
+/// Unlike [`BoundaryReport::log_distance`] it takes no caller's word for how much an inference converts.
+pub fn log_together<'a>(conversions: impl IntoIterator<Item = (&'a BoundaryReport, u64)>) -> f64 {
+    let sum: f64 = conversions.into_iter().map(|(report, times)| report.log_own.exp2() * times as f64).sum();
+    sum.log2().min(0.0)
+}
+
 impl fmt::Display for BoundaryReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, ciphertexts, level, log_q, width, .. } = self;
         writeln!(f, "{name}: {ciphertexts} ciphertexts at level {level} ({log_q:.1} bits), integers of {width} bits")?;
         writeln!(f, "  error of a slot below 2^{:.1}", self.log_error)?;
         writeln!(f, "  distance of an inference 2^{:.1}", self.log_distance)?;
+        writeln!(f, "  of which this conversion 2^{:.1}, failures included", self.log_own)?;
         writeln!(f, "  failures 2^{:.1} a value, 2^{:.1} an inference", self.log_failure, self.log_failures)?;
         writeln!(f, "  both over {QUERIES} queries 2^{:.1}", self.log_over(QUERIES))?;
         let Cost { p0_to_p1_bytes, p1_to_p0_bytes, rounds } = self.cost;

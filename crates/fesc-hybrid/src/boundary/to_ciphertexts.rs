@@ -16,10 +16,10 @@
 //! `Encode(lift(x0 - r + x1 mod 2^k))`. The difference is taken modulo `2^k` (that of the integers would show
 //! the high bits of `x0`) and lifted together with `x1` (apart, a quarter of the values would be wrong).
 //! Uploads made ahead are used once: the types are consumed, and marked before the first message that depends
-//! on them.
+//! on them. The two halves carry a name, so that a server refuses differences to other parts than it holds.
 //!
 //! Cost: `8 ceil(n / 64)` bytes each way and one round for the bit products, then `72 + N log2(q) / 8` bytes
-//! for each ciphertext, or ahead `8 n + ceil(n (k - 64) / 8)`.
+//! for each ciphertext, or ahead `16 + 8 n + ceil(n (k - 64) / 8)`.
 //!
 //! ```compile_fail,E0382
 //! # use fesc_hybrid::{Result, boundary::{ClientUploads, ToCiphertexts}};
@@ -45,21 +45,27 @@ pub(super) mod tests_only {
 }
 
 pub use ahead::{ClientUploads, ServerUploads};
+pub use server::Held;
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use fesc_ckks::mask::STATISTICAL_BITS;
-use fesc_ckks::{Encoder, Params, Plaintext, noise};
+use fesc_ckks::{Encoder, Params, Plaintext, noise, wire};
 use fesc_mpc::protocol::Extend;
 use fesc_mpc::{Ledger, Role};
+use fesc_ring::fft::fixed::MAX_BITS;
 use fesc_ring::{LongRing, Ring};
 use zeroize::Zeroizing;
 
-use super::codec;
+use super::batches;
 use super::layout::Layout;
 use super::report::BoundaryReport;
+use crate::error::{check_counted, check_len};
 use crate::{HybridError, Result};
 
-/// Widest parts: what the encoder's arithmetic is for.
-const MAX_PART_BITS: u32 = 104;
+/// Widest parts: a bit of sign, and what the encoder's arithmetic is for.
+const MAX_PART_BITS: u32 = MAX_BITS + 1;
 /// Largest coefficient, in bits: wide integers hold it.
 const MAX_COEFFICIENT_BITS: f64 = 125.0;
 
@@ -91,7 +97,8 @@ pub struct ToCiphertexts {
     params: Params,
     layout: Layout,
     values: Values,
-    encoding: Encoding,
+    /// Of each ciphertext; one for all if there is but one.
+    encodings: Arc<[Encoding]>,
     extend: Extend,
 }
 
@@ -100,16 +107,25 @@ impl ToCiphertexts {
     ///
     /// # Errors
     /// [`HybridError::Width`] if parts would be too wide, [`HybridError::Room`] if they do not fit the
-    /// modulus.
+    /// modulus, [`HybridError::Undercounted`] if the layout alone has more values than the inference.
     pub fn new(params: &Params, layout: Layout, values: Values, encoding: Encoding) -> Result<Self> {
+        Self::with_encodings(params, layout, values, vec![encoding])
+    }
+
+    /// The same with an encoding for each ciphertext.
+    ///
+    /// # Errors
+    /// As [`ToCiphertexts::new`], and [`HybridError::Length`] for another number of encodings.
+    pub fn with_encodings(params: &Params, layout: Layout, values: Values, encodings: Vec<Encoding>) -> Result<Self> {
         let Values { bits, inference, .. } = values;
+        check_counted("values to convert", layout.values() as u64, inference)?;
         let log_values = u64::BITS - inference.saturating_sub(1).leading_zeros();
         let need = bits.saturating_add(STATISTICAL_BITS).saturating_add(log_values);
         if need > MAX_PART_BITS {
             let max = MAX_PART_BITS;
             return Err(HybridError::Width { bits, values: inference, got: need, need, max });
         }
-        Self::with_parts(params, layout, values, encoding, need)
+        Self::with_parts(params, layout, values, encodings, need)
     }
 
     /// With parts of `k` bits, however little margin that leaves.
@@ -117,21 +133,27 @@ impl ToCiphertexts {
         params: &Params,
         layout: Layout,
         values: Values,
-        encoding: Encoding,
+        encodings: Vec<Encoding>,
         k: u32,
     ) -> Result<Self> {
         let Values { ring, bits, fraction, .. } = values;
-        let Encoding { level, scale } = encoding;
-        let extend = Extend::new(ring, bits, LongRing::new(k)?, layout.values())?;
-        // A coefficient is at most the largest slot, whose two lanes are parts of k - 1 bits and a sign.
-        let need = f64::from(k) - 0.5 - f64::from(fraction) + scale.log2();
-        let max = (params.log_q(level)? - 1.0).min(MAX_COEFFICIENT_BITS);
-        if need >= max {
-            return Err(HybridError::Room { bits: k, fraction, need, level, max });
+        if encodings.len() != 1 {
+            check_len("encodings of ciphertexts", layout.ciphertexts(), encodings.len())?;
         }
-        let shape = Self { params: params.clone(), layout, values, encoding, extend };
+        let extend = Extend::new(ring, bits, LongRing::new(k)?, layout.values())?;
+        for &Encoding { level, scale } in &encodings {
+            // A coefficient is at most the largest slot, whose two lanes are parts of k - 1 bits and a sign.
+            let need = f64::from(k) - 0.5 - f64::from(fraction) + scale.log2();
+            let max = (params.log_q(level)? - 1.0).min(MAX_COEFFICIENT_BITS);
+            if need >= max {
+                return Err(HybridError::Room { bits: k, fraction, need, level, max });
+            }
+        }
+        let mut distinct = encodings.clone();
+        distinct.dedup();
+        let shape = Self { params: params.clone(), layout, values, encodings: encodings.into(), extend };
         // What the encoder refuses, it refuses by widths: zeros meet every check before there is data.
-        shape.encode_lanes(&[])?;
+        distinct.iter().try_for_each(|&encoding| shape.encode_lanes(encoding, &[]).map(drop))?;
         Ok(shape)
     }
 
@@ -145,9 +167,26 @@ impl ToCiphertexts {
         self.values
     }
 
-    /// How ciphertexts are made.
-    pub fn encoding(&self) -> Encoding {
-        self.encoding
+    /// How a ciphertext is made.
+    pub fn encoding(&self, ciphertext: usize) -> Encoding {
+        // There is at least one, or there are no ciphertexts.
+        let one = || self.encodings.first().copied().unwrap_or(Encoding { level: 0, scale: 1.0 });
+        self.encodings.get(ciphertext).copied().unwrap_or_else(one)
+    }
+
+    /// Ciphertexts of each message.
+    fn batches(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        batches(self.layout.ciphertexts())
+    }
+
+    /// Payload of a message.
+    fn batch_bytes(&self, batch: Range<usize>) -> usize {
+        batch.map(|i| wire::upload_bytes(&self.params, self.encoding(i).level)).sum()
+    }
+
+    /// Writes the cost of the uploads.
+    fn declare_uploads(&self, ledger: &mut Ledger) {
+        self.batches().for_each(|batch| ledger.send(Role::P0, self.batch_bytes(batch)));
     }
 
     /// `k`: bits of an integer part.
@@ -167,7 +206,7 @@ impl ToCiphertexts {
     /// None for a shape that [`ToCiphertexts::new`] took.
     pub fn declare(&self, ledger: &mut Ledger) -> Result<()> {
         self.extend.declare(ledger)?;
-        ledger.send(Role::P0, self.upload_bytes());
+        self.declare_uploads(ledger);
         Ok(())
     }
 
@@ -178,11 +217,10 @@ impl ToCiphertexts {
     pub fn report(&self) -> Result<BoundaryReport> {
         let mut ledger = Ledger::new();
         self.declare(&mut ledger)?;
-        let Encoding { level, scale } = self.encoding;
+        let Encoding { level, scale } = self.encoding(0);
         let width = self.part_bits();
         // Of both parties: rounding, and arithmetic on parts of k bits.
-        let part = (f64::from(width) - 1.0 - f64::from(self.values.fraction)).exp2() * scale;
-        let arithmetic = part * codec::inverse_error(&self.params);
+        let arithmetic = Encoder::new(&self.params).encode_error(width - 1, self.values.fraction, scale)?;
         let variance = noise::fresh_secret() + 2.0 * (1.0 / 12.0 + arithmetic * arithmetic);
         let log_failure = self.extend.log_failure();
         Ok(BoundaryReport {
@@ -195,27 +233,23 @@ impl ToCiphertexts {
             log_distance: f64::NEG_INFINITY,
             log_failure,
             log_failures: (log_failure + (self.values.inference.max(1) as f64).log2()).min(0.0),
+            log_own: (log_failure + (self.layout.values() as f64).log2()).min(0.0),
             cost: ledger.cost(),
         })
-    }
-
-    /// Payload of the uploads.
-    fn upload_bytes(&self) -> usize {
-        self.layout.upload_bytes(&self.params, self.encoding.level)
     }
 
     /// One party's integers, lifted, as the plaintext of one ciphertext.
     fn encode(&self, ciphertext: usize, parts: &[u128]) -> Result<Plaintext> {
         let ring = self.extend.ring();
         let lift = |i: usize| parts.get(i).map_or(0, |&x| ring.to_signed(x));
-        self.encode_lanes(&Zeroizing::new(self.layout.fill(ciphertext, lift)))
+        self.encode_lanes(self.encoding(ciphertext), &Zeroizing::new(self.layout.fill(ciphertext, lift)))
     }
 
-    fn encode_lanes(&self, lanes: &[[i128; 2]]) -> Result<Plaintext> {
-        let (encoder, Encoding { level, scale }) = (Encoder::new(&self.params), self.encoding);
+    fn encode_lanes(&self, Encoding { level, scale }: Encoding, lanes: &[[i128; 2]]) -> Result<Plaintext> {
+        let encoder = Encoder::new(&self.params);
         // A centred part of k bits is at most 2^(k-1).
         let bits = self.part_bits() - 1;
-        let coefficients = Zeroizing::new(encoder.encode_share_wide(lanes, bits, self.values.fraction, scale)?);
+        let coefficients = Zeroizing::new(encoder.encode_share(lanes, bits, self.values.fraction, scale)?);
         Ok(encoder.encode_coefficients(&coefficients, level, scale)?)
     }
 }

@@ -11,9 +11,11 @@
 //! zero covers what is sent. The bound must be the worst case over everything that the ciphertexts can hold,
 //! never what calibration saw: a semi-honest client chooses its document.
 //!
-//! Cost: one message of `72 + N log2(q) / 4` bytes for each ciphertext, no answer, no correlation. Each
-//! ciphertext is a public-key encryption of zero, a transform for each prime and a double-double transform
-//! at either party; they run in parallel.
+//! The scale is the plan's, in what travels too: a header tells nothing of what was computed.
+//!
+//! Cost: `72 + N log2(q) / 4` bytes for each ciphertext, [`BATCH`] of them in a message, no answer, no
+//! correlation. Each ciphertext is a public-key encryption of zero, a transform for each prime and one
+//! on wide integers at either party; those of a message run in parallel.
 //!
 //! # What is not guaranteed
 //! A phase above the bound: its value is wrong, and its mask is no longer wide enough. Nobody notices; the
@@ -22,25 +24,24 @@
 mod client;
 mod server;
 
+use std::ops::Range;
+
 use fesc_ckks::{Encoder, Params, RingMask, mask, noise, wire};
 use fesc_mpc::{Ledger, Role, Shared};
 use fesc_ring::Ring;
 use zeroize::Zeroizing;
 
-use super::codec;
+use super::batches;
 use super::report::BoundaryReport;
+use crate::error::check_counted;
 use crate::{HybridError, Result};
-
-/// How far a ciphertext's scale may be from the plan's: rescalings by primes that are near a power of two.
-/// What a scale is must be public: it travels.
-const SCALE_TOLERANCE: f64 = 1.0 / (1u64 << 20) as f64;
 
 /// What is masked: public numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaskBound {
     /// Bits of the largest phase, noise and fresh zero included: the worst case, never calibrated.
     pub phase_bits: u32,
-    /// Masked coefficients of the whole inference.
+    /// Masked coefficients of the whole inference: `N` for each ciphertext that is converted, used or not.
     pub masked: u64,
 }
 
@@ -78,9 +79,12 @@ impl ToShares {
     ///
     /// # Errors
     /// [`HybridError::NoLevel`] if no modulus holds the mask, [`HybridError::Ckks`] if the mask is too wide
-    /// for 128 bits or cannot be decoded.
+    /// for 128 bits, cannot be decoded or covers no value of 1, [`HybridError::Undercounted`] if these
+    /// ciphertexts alone have more coefficients than the inference.
     pub fn new(params: &Params, ciphertexts: usize, scale: f64, bound: MaskBound, fixed: Fixed) -> Result<Self> {
         let MaskBound { phase_bits, masked } = bound;
+        check_counted("masked coefficients", ciphertexts as u64 * params.degree() as u64, masked)?;
+        mask::check_bound(params, phase_bits, scale)?;
         let width = mask::mask_width(phase_bits, masked);
         let level = RingMask::smallest_level(params, phase_bits, masked).ok_or(HybridError::NoLevel {
             width,
@@ -88,7 +92,7 @@ impl ToShares {
             need: width.saturating_add(1),
             log_q: params.log_q(params.levels())?,
         })?;
-        codec::decoding_error(&Encoder::new(params), width, scale, fixed.fraction)?;
+        Encoder::new(params).decode_error(width, scale, fixed.fraction)?;
         Ok(Self { params: params.clone(), ciphertexts, scale, bound, fixed, level, width })
     }
 
@@ -107,14 +111,24 @@ impl ToShares {
         self.ciphertexts * self.params.slots()
     }
 
-    /// Payload of the one message.
-    fn bytes(&self) -> usize {
-        self.ciphertexts * wire::masked_bytes(&self.params, self.level)
+    /// Coefficients that a run masks.
+    pub fn masked(&self) -> u64 {
+        self.ciphertexts as u64 * self.params.degree() as u64
+    }
+
+    /// The ciphertexts of each message.
+    fn batches(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        batches(self.ciphertexts)
+    }
+
+    /// Payload of a message of so many.
+    fn bytes(&self, ciphertexts: usize) -> usize {
+        ciphertexts * wire::masked_bytes(&self.params, self.level)
     }
 
     /// Writes the cost.
     pub fn declare(&self, ledger: &mut Ledger) {
-        ledger.send(Role::P1, self.bytes());
+        self.batches().for_each(|batch| ledger.send(Role::P1, self.bytes(batch.len())));
     }
 
     /// Precision, distance and cost.
@@ -125,8 +139,8 @@ impl ToShares {
         let mut ledger = Ledger::new();
         self.declare(&mut ledger);
         let unit = (-f64::from(self.fixed.fraction)).exp2();
-        let encoder = Encoder::new(&self.params);
-        let arithmetic = codec::decoding_error(&encoder, self.width, self.scale, self.fixed.fraction)?;
+        let arithmetic = Encoder::new(&self.params).decode_error(self.width, self.scale, self.fixed.fraction)?;
+        let own = mask::Distance::of_width(self.bound.phase_bits, self.width, self.masked());
         let noise = 6.0 * noise::slot_deviation(&self.params, noise::fresh_public(&self.params), self.scale);
         Ok(BoundaryReport {
             name: "ciphertexts to shares",
@@ -138,30 +152,25 @@ impl ToShares {
             log_distance: mask::Distance::of_bounded(self.bound.phase_bits, self.bound.masked).log2(),
             log_failure: f64::NEG_INFINITY,
             log_failures: f64::NEG_INFINITY,
+            log_own: own.log2(),
             cost: ledger.cost(),
         })
     }
 
-    /// Refuses a scale that is not the plan's.
-    fn check_scale(&self, got: f64) -> Result<()> {
-        if (got / self.scale - 1.0).abs() <= SCALE_TOLERANCE {
-            return Ok(());
-        }
-        Err(HybridError::OtherScale { expected: self.scale, got })
-    }
-
     /// This party's integers of one ciphertext to its shares.
-    fn decode(&self, coefficients: &[i128], scale: f64) -> Result<Zeroizing<Vec<[u64; 2]>>> {
+    fn decode(&self, coefficients: &[i128]) -> Result<Zeroizing<Vec<[u64; 2]>>> {
         let Fixed { ring, fraction } = self.fixed;
-        let lanes = Encoder::new(&self.params).decode_share(coefficients, self.width, scale, fraction, ring)?;
+        let lanes = Encoder::new(&self.params).decode_share(coefficients, self.width, self.scale, fraction, ring)?;
         Ok(Zeroizing::new(lanes))
     }
 
     /// The lanes of all ciphertexts, one after the other.
     fn lanes(&self, parts: &[Zeroizing<Vec<[u64; 2]>>]) -> Lanes {
         let lane = |i: usize| {
-            let values = parts.iter().flat_map(|part| part.iter().map(move |z| z[i]));
-            Shared::new(self.fixed.ring, values.collect())
+            // Room for all at once: what grows leaves copies behind.
+            let mut values = Vec::with_capacity(self.values());
+            values.extend(parts.iter().flat_map(|part| part.iter().map(move |z| z[i])));
+            Shared::new(self.fixed.ring, values)
         };
         Lanes { real: lane(0), imaginary: lane(1) }
     }

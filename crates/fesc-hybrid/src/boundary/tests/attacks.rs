@@ -1,7 +1,7 @@
 //! What masks, fresh zeros and margins prevent, and that nothing reacts to what is decrypted.
 
 use fesc_ckks::client::Decryptor;
-use fesc_ckks::{Ciphertext, Encoder, Masked, wire};
+use fesc_ckks::{Ciphertext, Encoder, FreshZero, Masked, wire};
 use fesc_ring::{LongRing, Prg, Ring};
 use num_complex::Complex64;
 
@@ -11,30 +11,39 @@ use crate::boundary::messages::tag;
 use crate::boundary::to_ciphertexts::tests_only::{differences, integer_differences};
 use crate::boundary::{Fixed, Layout, MaskBound, ToCiphertexts, ToShares};
 
-fn shape(keys: &Keys, phase_bits: u32) -> ToShares {
+pub(super) fn shape(keys: &Keys, phase_bits: u32) -> ToShares {
     let bound = MaskBound { phase_bits, masked: 1 << 13 };
     ToShares::new(&keys.params, 1, keys.params.scale(), bound, Fixed { ring: ring(48), fraction: 8 }).unwrap()
 }
 
 /// The bytes that a client receives for one result.
 fn received(keys: &Keys, shape: &ToShares, result: &Ciphertext, seed: u8) -> Vec<u8> {
+    received_with(&|level, prg| keys.public.zero(level, prg), keys, shape, result, seed)
+}
+
+/// The same, re-randomised by other zeros.
+pub(super) fn received_with(
+    zeros: &(dyn Fn(usize, &mut Prg) -> fesc_ckks::Result<FreshZero> + Sync),
+    keys: &Keys,
+    shape: &ToShares,
+    result: &Ciphertext,
+    seed: u8,
+) -> Vec<u8> {
     let mut prg = Prg::from_seed([seed; 16]);
     let bytes = wire::masked_bytes(&keys.params, shape.level());
     let outcome = both(
         |ledger| shape.declare(ledger),
         |party| party.channel().recv(tag::MASKED, bytes).unwrap(),
         |party| {
-            shape
-                .run_server(party, &keys.evaluator, &keys.public, std::slice::from_ref(result), &mut prg)
-                .map(|_| ())
-                .unwrap()
+            let results = std::slice::from_ref(result);
+            shape.run_server_with(zeros, party, &keys.evaluator, results, &mut prg).map(|_| ()).unwrap()
         },
     );
     outcome.client
 }
 
 /// The first limb of `c1`, transformed, of a masked ciphertext's bytes.
-fn second_half(keys: &Keys, level: usize, bytes: &[u8]) -> Vec<u64> {
+pub(super) fn second_half(keys: &Keys, level: usize, bytes: &[u8]) -> Vec<u64> {
     let (params, n) = (&keys.params, keys.params.degree());
     let limb = |i: usize| Ring::of_residues(params.modulus(i)).packed_len(n);
     let at = wire::HEADER_BYTES + (0..=level).map(limb).sum::<usize>();
@@ -123,7 +132,7 @@ fn a_phase_out_of_range_changes_nothing_that_the_client_sends() {
             |party| {
                 let lanes = first.run_server(party, &keys.evaluator, &keys.public, &[c], &mut down).unwrap();
                 let x = lanes.real.slice(0..64).unwrap();
-                second.run_server(party, &keys.evaluator, keys.public.id(), &x).map(|_| ()).unwrap();
+                second.run_server(party, keys.public.id(), &x).map(|_| ()).unwrap();
             },
         );
         outcome.sent.iter().map(|(tag, payload)| (*tag, payload.len())).collect::<Vec<_>>()
@@ -185,6 +194,6 @@ fn online_only_distinct_values_are_sent() {
     let layout = Layout::repeated(&keys.params, 200, 40).unwrap();
     let shape = ToCiphertexts::new(&keys.params, layout, values(16, 400), ENCODING).unwrap();
     let sent = ahead(&keys, &shape, &[5; 200], 30).sent;
-    // 65 bits a value: 200 words and 200 bits. The uploads of two ciphertexts went ahead.
-    assert_eq!(sent.iter().map(|(t, p)| (*t, p.len())).collect::<Vec<_>>(), [(0x0303, 32), (0x0704, 1625)]);
+    // 65 bits a value: 200 words and 200 bits, and a name. The uploads of two ciphertexts went ahead.
+    assert_eq!(sent.iter().map(|(t, p)| (*t, p.len())).collect::<Vec<_>>(), [(0x0303, 32), (0x0704, 1641)]);
 }

@@ -1,6 +1,6 @@
 //! Shares to ciphertexts, directly and with uploads made ahead.
 
-use fesc_ckks::{Ciphertext, sets, wire};
+use fesc_ckks::{Ciphertext, sets};
 use fesc_mpc::{Ledger, Shared};
 use fesc_ring::{Prg, Ring};
 use num_complex::Complex64;
@@ -32,7 +32,7 @@ pub(super) fn direct(keys: &Keys, shape: &ToCiphertexts, x: &[i64]) -> Outcome<(
     let outcome = both(
         |ledger| shape.declare(ledger).unwrap(),
         |party| shape.run_client(party, &keys.secret, &a, &mut prg).unwrap(),
-        |party| shape.run_server(party, &keys.evaluator, keys.public.id(), &b).unwrap(),
+        |party| shape.run_server(party, keys.public.id(), &b).unwrap(),
     );
     outcome.assert_declared(|ledger| shape.declare(ledger).unwrap());
     outcome
@@ -57,7 +57,7 @@ pub(super) fn ahead(keys: &Keys, shape: &ToCiphertexts, x: &[i64], seed: u8) -> 
     let outcome = both(
         |ledger| shape.declare_ahead(ledger).unwrap(),
         |party| shape.run_client_ahead(party, &a, mine).unwrap(),
-        |party| shape.run_server_ahead(party, &keys.evaluator, &b, theirs).unwrap(),
+        |party| shape.run_server_ahead(party, &b, theirs).unwrap(),
     );
     outcome.assert_declared(|ledger| shape.declare_ahead(ledger).unwrap());
     outcome
@@ -70,7 +70,7 @@ pub(super) fn error(keys: &Keys, shape: &ToCiphertexts, results: &[Ciphertext], 
     let lane = |v: Option<usize>| v.map_or(0.0, |v| x[v] as f64 / unit);
     let mut worst = 0f64;
     for (i, c) in results.iter().enumerate() {
-        assert_eq!((c.level(), c.scale()), (shape.encoding().level, shape.encoding().scale));
+        assert_eq!((c.level(), c.scale()), (shape.encoding(0).level, shape.encoding(0).scale));
         for (j, z) in keys.decrypt(c).into_iter().enumerate() {
             let [re, im] = shape.layout().at(i, j).map(lane);
             let apart = z - Complex64::new(re, im);
@@ -97,8 +97,8 @@ fn every_layout_and_count_arrives_within_the_stated_error_directly_and_ahead() {
     ];
     for layout in layouts.map(Result::unwrap) {
         let count = layout.values();
-        let shape = ToCiphertexts::new(p, layout, values(16, 1 << 13), ENCODING).unwrap();
-        assert_eq!(shape.part_bits(), 16 + 40 + 13);
+        let shape = ToCiphertexts::new(p, layout, values(16, 1 << 14), ENCODING).unwrap();
+        assert_eq!(shape.part_bits(), 16 + 40 + 14);
         let x = corners(count, 16, &mut prg);
         let stated = shape.report().unwrap().log_error.exp2();
         for outcome in [direct(&keys, &shape, &x), ahead(&keys, &shape, &x, 8)] {
@@ -127,7 +127,6 @@ fn values_of_24_bits_arrive_in_a_set_of_the_papers_projections() {
 fn layouts_say_their_bytes_and_refuse_values_that_are_not_there() {
     let keys = keys();
     let p = &keys.params;
-    let each = wire::upload_bytes(p, 3);
     for (layout, values, ciphertexts) in [
         (Layout::compact(p, 8192), 8192, 1),
         (Layout::compact(p, 8193), 8193, 2),
@@ -139,7 +138,7 @@ fn layouts_say_their_bytes_and_refuse_values_that_are_not_there() {
     ] {
         let layout = layout.unwrap();
         assert_eq!((layout.values(), layout.ciphertexts()), (values, ciphertexts));
-        assert_eq!((layout.upload_bytes(p, 3), layout.slots()), (ciphertexts * each, 4096));
+        assert_eq!(layout.slots(), 4096);
     }
     assert_eq!(Layout::paired(p, 5).unwrap().at(0, 4), [Some(4), Some(9)]);
     assert_eq!(Layout::compact(p, 5).unwrap().at(0, 2), [Some(4), None]);
@@ -156,7 +155,8 @@ fn parts_without_margin_wrap_and_the_error_is_noticed() {
     let layout = Layout::compact(&keys.params, 512).unwrap();
     let x = corners(512, 16, &mut Prg::from_seed([11; 16]));
     let wrong = |k: u32| {
-        let shape = ToCiphertexts::with_parts(&keys.params, layout.clone(), values(16, 512), ENCODING, k).unwrap();
+        let shape =
+            ToCiphertexts::with_parts(&keys.params, layout.clone(), values(16, 512), vec![ENCODING], k).unwrap();
         error(&keys, &shape, &direct(&keys, &shape, &x).server, &x)
     };
     // A wrap is 2^(k - f) in a slot; of 512 values, a third of them at the ends, 1 in 8 wraps at k = 18.
@@ -192,7 +192,7 @@ fn uploads_made_ahead_are_marked_before_anything_is_sent() {
     let outcome = both(
         |ledger| one.declare_ahead(ledger).unwrap(),
         |party| one.run_client_ahead(party, &a, mine.marked_by(full)).unwrap_err(),
-        |party| one.run_server_ahead(party, &keys.evaluator, &b, theirs.marked_by(full)).map(|_| ()).unwrap_err(),
+        |party| one.run_server_ahead(party, &b, theirs.marked_by(full)).map(|_| ()).unwrap_err(),
     );
     assert!(matches!((outcome.client, outcome.server), (HybridError::Mark(_), HybridError::Mark(_))));
     assert_eq!(outcome.cost, Ledger::new().cost(), "not a byte");
@@ -201,7 +201,7 @@ fn uploads_made_ahead_are_marked_before_anything_is_sent() {
     let outcome = both(
         |ledger| one.declare_ahead(ledger).unwrap(),
         |party| one.run_client_ahead(party, &a, mine).unwrap_err(),
-        |party| one.run_server_ahead(party, &keys.evaluator, &b, theirs).map(|_| ()).unwrap_err(),
+        |party| one.run_server_ahead(party, &b, theirs).map(|_| ()).unwrap_err(),
     );
     assert!(matches!((outcome.client, outcome.server), (HybridError::OtherUploads, HybridError::OtherUploads)));
 }
@@ -211,8 +211,8 @@ fn shapes_without_room_are_refused() {
     let keys = keys();
     let layout = || Layout::compact(&keys.params, 5).unwrap();
     let make = |values, encoding| ToCiphertexts::new(&keys.params, layout(), values, encoding).map(|_| ()).unwrap_err();
-    let e = make(values(40, 1 << 30), ENCODING);
-    assert!(matches!(e, HybridError::Width { need: 110, .. }), "{e}");
+    let e = make(values(47, 1 << 39), ENCODING);
+    assert!(matches!(e, HybridError::Width { need: 126, max: 125, .. }), "{e}");
     // 69 bits, 12 of them fractional, at scale 2^30: 86.5 bits, and level 1 has 79.
     let e = make(values(16, 1 << 13), Encoding { level: 1, ..ENCODING });
     assert!(matches!(e, HybridError::Room { bits: 69, level: 1, .. }), "{e}");

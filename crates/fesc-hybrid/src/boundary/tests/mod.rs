@@ -3,7 +3,10 @@
 
 mod attacks;
 mod back;
+mod counts;
+mod pairs;
 mod shares;
+mod zero;
 
 use std::sync::{Arc, Mutex};
 

@@ -10,7 +10,7 @@ use super::{Keys, both, keys, keys_of, ring};
 use crate::HybridError;
 use crate::boundary::{Fixed, Lanes, MaskBound, ToShares};
 
-const BOUND: MaskBound = MaskBound { phase_bits: 36, masked: 1 << 14 };
+const BOUND: MaskBound = MaskBound { phase_bits: 36, masked: 1 << 18 };
 const FIXED: Fixed = Fixed { ring: FORTY_EIGHT, fraction: 16 };
 const FORTY_EIGHT: Ring = match Ring::new(48) {
     Ok(ring) => ring,
@@ -49,7 +49,7 @@ fn random(count: usize, size: f64, prg: &mut Prg) -> Vec<Complex64> {
 fn lanes_of_all_slots_are_shared_within_the_stated_error() {
     let keys = keys();
     let mut prg = Prg::from_seed([1; 16]);
-    for (count, level) in [(0, 3), (1, 2), (3, 3)] {
+    for (count, level) in [(0, 3), (1, 2), (17, 3)] {
         let shape = ToShares::new(&keys.params, count, keys.params.scale(), BOUND, FIXED).unwrap();
         assert_eq!((shape.level(), shape.values()), (2, count * 4096));
         let slots = random(count * 4096, 30.0, &mut prg);
@@ -86,7 +86,7 @@ fn the_level_is_the_smallest_that_holds_the_mask() {
     let keys = keys();
     let level = |phase_bits, masked| {
         let fixed = Fixed { ring: ring(48), fraction: 4 };
-        ToShares::new(&keys.params, 1, 2f64.powi(30), MaskBound { phase_bits, masked }, fixed).map(|s| s.level())
+        ToShares::new(&keys.params, 0, 2f64.powi(30), MaskBound { phase_bits, masked }, fixed).map(|s| s.level())
     };
     // Moduli of 40, 80, 120 and 160 bits, each a little more or less.
     for (phase_bits, masked, want) in [(38, 1, 1), (40, 1, 2), (38, 4, 2), (78, 1, 2), (80, 1, 3), (50, 1 << 28, 2)] {
@@ -101,7 +101,7 @@ fn the_level_is_the_smallest_that_holds_the_mask() {
 fn widths_that_cannot_be_decoded_are_refused_before_there_is_data() {
     let keys = keys();
     let bound = MaskBound { phase_bits: 60, masked: 1 << 20 };
-    let refused = ToShares::new(&keys.params, 1, 2f64.powi(30), bound, Fixed { ring: ring(64), fraction: 40 });
+    let refused = ToShares::new(&keys.params, 1, 2f64.powi(30), bound, Fixed { ring: ring(64), fraction: 63 });
     let e = refused.map(|_| ()).unwrap_err();
     assert!(matches!(e, HybridError::Ckks(CkksError::ShareTooLarge { .. })), "{e}");
 }
@@ -136,7 +136,7 @@ fn what_is_not_in_the_plan_is_refused() {
         [
             HybridError::Length { expected: 1, got: 0, .. },
             HybridError::Length { expected: 1, got: 2, .. },
-            HybridError::OtherScale { .. },
+            HybridError::Ckks(CkksError::ScaleMismatch { .. }),
             HybridError::Ckks(CkksError::Level { level: 2, max: 1 })
         ]
     ));

@@ -1,8 +1,12 @@
-//! Uploads made ahead, as both parties keep them: for one use.
+//! Uploads made ahead, as both parties keep them: for one use, and in pairs.
+//!
+//! The two halves carry one name, which the client draws and sends before the uploads and again with the
+//! differences. Halves of two pairs would decrypt to `x + r - r'`, as wide as the parts: a phase some 2^40
+//! times above its bound, which the next mask does not cover. So the server refuses them before it computes.
 
 use std::io;
 
-use fesc_ckks::Ciphertext;
+use fesc_ckks::Kept;
 use fesc_mpc::{Ledger, Role};
 use fesc_ring::LongRing;
 use zeroize::Zeroizing;
@@ -13,23 +17,48 @@ use crate::{HybridError, Result};
 /// Writes down that something was used, where that outlives the process.
 type Mark = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
+/// Says which two halves belong together. Public.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Name([u8; Self::BYTES]);
+
+impl Name {
+    /// On the wire.
+    pub(super) const BYTES: usize = 16;
+
+    pub(super) fn new(bytes: [u8; Self::BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// The first bytes of a message; zeros where there are none.
+    pub(super) fn read(message: &[u8]) -> Self {
+        let mut name = [0; Self::BYTES];
+        name.iter_mut().zip(message).for_each(|(n, &b)| *n = b);
+        Self(name)
+    }
+
+    pub(super) fn bytes(&self) -> &[u8; Self::BYTES] {
+        &self.0
+    }
+}
+
 /// What belongs to one shape and is used once.
 struct OneUse<T> {
     shape: ToCiphertexts,
+    name: Name,
     content: T,
     mark: Option<Mark>,
 }
 
 impl<T> OneUse<T> {
-    /// The content, after it is marked as used.
-    fn spend(self, shape: &ToCiphertexts) -> Result<T> {
+    /// Name and content, after they are marked as used.
+    fn spend(self, shape: &ToCiphertexts) -> Result<(Name, T)> {
         if self.shape != *shape {
             return Err(HybridError::OtherUploads);
         }
         if let Some(mark) = self.mark {
             mark().map_err(HybridError::Mark)?;
         }
-        Ok(self.content)
+        Ok((self.name, self.content))
     }
 }
 
@@ -37,11 +66,11 @@ impl<T> OneUse<T> {
 pub struct ClientUploads(OneUse<Zeroizing<Vec<u128>>>);
 
 /// The server's half of uploads made ahead: encryptions of the random parts. Never copied.
-pub struct ServerUploads(OneUse<Vec<Ciphertext>>);
+pub struct ServerUploads(OneUse<Vec<Kept>>);
 
 impl ClientUploads {
-    pub(super) fn new(shape: ToCiphertexts, content: Zeroizing<Vec<u128>>) -> Self {
-        Self(OneUse { shape, content, mark: None })
+    pub(super) fn new(shape: ToCiphertexts, name: Name, content: Zeroizing<Vec<u128>>) -> Self {
+        Self(OneUse { shape, name, content, mark: None })
     }
 
     /// `mark` runs before anything that depends on these is sent; if it fails, nothing is.
@@ -51,14 +80,21 @@ impl ClientUploads {
         self
     }
 
-    pub(super) fn spend(self, shape: &ToCiphertexts) -> Result<Zeroizing<Vec<u128>>> {
+    /// A half that belongs to any other: what tests mix up.
+    #[cfg(test)]
+    pub(in crate::boundary) fn renamed(mut self) -> Self {
+        self.0.name = Name::new([0; Name::BYTES]);
+        self
+    }
+
+    pub(super) fn spend(self, shape: &ToCiphertexts) -> Result<(Name, Zeroizing<Vec<u128>>)> {
         self.0.spend(shape)
     }
 }
 
 impl ServerUploads {
-    pub(super) fn new(shape: ToCiphertexts, content: Vec<Ciphertext>) -> Self {
-        Self(OneUse { shape, content, mark: None })
+    pub(super) fn new(shape: ToCiphertexts, name: Name, content: Vec<Kept>) -> Self {
+        Self(OneUse { shape, name, content, mark: None })
     }
 
     /// `mark` runs before the client can send what depends on these; if it fails, the client does not.
@@ -68,7 +104,14 @@ impl ServerUploads {
         self
     }
 
-    pub(super) fn spend(self, shape: &ToCiphertexts) -> Result<Vec<Ciphertext>> {
+    /// A half that belongs to any other: what tests mix up.
+    #[cfg(test)]
+    pub(in crate::boundary) fn renamed(mut self) -> Self {
+        self.0.name = Name::new([0; Name::BYTES]);
+        self
+    }
+
+    pub(super) fn spend(self, shape: &ToCiphertexts) -> Result<(Name, Vec<Kept>)> {
         self.0.spend(shape)
     }
 }
@@ -87,7 +130,13 @@ pub(in crate::boundary) fn integer_differences(ring: LongRing, part: &[u128], ra
 impl ToCiphertexts {
     /// Writes the cost of making uploads ahead.
     pub fn declare_preparation(&self, ledger: &mut Ledger) {
-        ledger.send(Role::P0, self.upload_bytes());
+        ledger.send(Role::P0, Name::BYTES);
+        self.declare_uploads(ledger);
+    }
+
+    /// Payload of the differences.
+    pub(super) fn delta_bytes(&self) -> usize {
+        Name::BYTES + self.extend.ring().packed_len(self.layout.values())
     }
 
     /// Writes the cost of a run with uploads made ahead.
@@ -96,7 +145,7 @@ impl ToCiphertexts {
     /// None for a shape that [`ToCiphertexts::new`] took.
     pub fn declare_ahead(&self, ledger: &mut Ledger) -> Result<()> {
         self.extend.declare(ledger)?;
-        ledger.send(Role::P0, self.extend.ring().packed_len(self.layout.values()));
+        ledger.send(Role::P0, self.delta_bytes());
         Ok(())
     }
 }

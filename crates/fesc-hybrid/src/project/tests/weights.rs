@@ -63,6 +63,14 @@ impl Backend for Counting {
         self.inner.lower(c, level)
     }
 
+    fn multiply_plain(&self, c: &PlainCt, (values, _): &Self::Pt) -> Result<PlainCt> {
+        self.inner.multiply_plain(c, values)
+    }
+
+    fn rescale(&self, c: &PlainCt) -> Result<PlainCt> {
+        self.inner.rescale(c)
+    }
+
     fn empty_sum(&self, level: usize) -> Result<PlainSum> {
         self.inner.empty_sum(level)
     }
