@@ -108,9 +108,7 @@ impl Rsqrt {
                 return Err(ApproxError::Overflow { what, log2, shift, limit });
             }
         }
-        let cmp_shift = (v_bits - GUARD).floor() as u32;
-        // One bit above v_max in units, and the sign.
-        let cmp_bits = (f64::from(octaves) + GUARD + 1.0).ceil() as u32 + 2;
+        let (cmp_shift, cmp_bits) = comparison(v_bits, octaves);
         let sum_frac = (f64::from(limit) - 1.0 - Y_BITS).floor() as u32 + y_frac;
         let plan = Plan { ring, in_frac: v_frac, out_frac: y_frac, sum_frac, cmp_shift, cmp_bits };
         let form = start(&plan, v_min, octaves, per_octave);
@@ -196,6 +194,13 @@ impl Rsqrt {
         }
         y
     }
+}
+
+/// Bits dropped before buckets are compared, and the width of what is left, where the smallest `v` has
+/// `v_bits` bits.
+pub(crate) fn comparison(v_bits: f64, octaves: u32) -> (u32, u32) {
+    // One bit above v_max in units, and the sign.
+    ((v_bits - GUARD).floor() as u32, (f64::from(octaves) + GUARD + 1.0).ceil() as u32 + 2)
 }
 
 /// The best line in relative error for each bucket, on all inputs that may reach it.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use fesc_model::twin::{Calibration, Plan, Rounding, SiluForm, Twin};
+use fesc_model::twin::{Activations, Calibration, Plan, Rounding, Twin};
 use fesc_model::{Checkpoint, Config, Model, Shape, Weights};
 use fesc_ring::Prg;
 
@@ -39,8 +39,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = args.first().map_or("tiny", String::as_str);
     let tokens: u32 = args.get(1).map_or(Ok(2048), |s| s.parse())?;
     let preset = match args.get(2).map_or("fast", String::as_str) {
-        "fine" => Plan::FAST.with_silu(SiluForm::Ten),
-        name => Plan::named(name)?,
+        "fine" => Plan::FAST.with_activations(Activations::Ten),
+        name => Plan::parse(name)?,
     };
     let model = load(name)?;
     let vocab = model.config().vocab as u32;

@@ -107,7 +107,7 @@ fn fast_preset_keeps_what_the_paper_preset_loses() {
         let alone = case.head(head);
         let float = alone.float();
         let [fast, jitter, coarse, fine] = [&fast, &jitter, &coarse, &fine].map(|all| distance(&all[head], &float));
-        let paper = alone.twin(Plan::PAPER, &mut Rounding::nearest());
+        let paper = alone.twin(Plan::PAPER_44, &mut Rounding::nearest());
         let shown = match &paper {
             Ok(states) => format!("{:.2} %", 100.0 * distance(&states[0], &float)),
             Err(error) => error.to_string(),

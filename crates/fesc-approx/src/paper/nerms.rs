@@ -86,6 +86,25 @@ impl NeRms {
             .fold(0.0, f64::max)
     }
 
+    /// The integer form over `octaves` octaves from `v_min` up, as [`crate::rsqrt::Rsqrt::new`] has them,
+    /// with its comparison.
+    ///
+    /// # Errors
+    /// As [`Self::calibrate`] and [`Self::fixed`].
+    pub fn octaves(
+        ring: Ring,
+        v_min: f64,
+        octaves: u32,
+        (buckets, steps): (u32, u32),
+        v_frac: u32,
+    ) -> Result<NeRmsFixed, ApproxError> {
+        if octaves == 0 || octaves > 40 {
+            return Err(ApproxError::Parameter { what: "octaves", value: octaves.into(), remedy: "1 to 40" });
+        }
+        let (shift, bits) = crate::rsqrt::comparison(v_min.log2() + f64::from(v_frac), octaves);
+        Self::calibrate(v_min, v_min * f64::from(octaves).exp2(), buckets, steps)?.fixed(ring, v_frac, shift, bits)
+    }
+
     /// The integer form for `v` with `v_frac` bits; comparisons drop `cmp_shift` bits into `cmp_bits`.
     ///
     /// # Errors

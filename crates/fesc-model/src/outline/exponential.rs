@@ -51,6 +51,13 @@ impl Exponential {
                     // Unit 1/64, and the sign.
                     return Ok(Self::Power(ExpSquare::new(RING, 4, 18, out, 12, reach + 7)?));
                 }
+                ExpForm::Minimax(form) => {
+                    return Err(ApproxError::Parameter {
+                        what: "degree",
+                        value: form.degree.into(),
+                        remedy: "take another exp: mmexp is not there yet",
+                    });
+                }
                 ExpForm::Coarse => (exp::PLAN, exp::preset()?),
                 ExpForm::Fine => (exp::PLAN_FINE, exp::preset_fine()?),
             };

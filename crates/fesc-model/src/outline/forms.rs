@@ -7,7 +7,7 @@ use super::exponential::Exponential;
 use super::norm::NormForm;
 use super::scales::Scales;
 use crate::Result;
-use crate::plan::SiluForm;
+use crate::plan::Activations;
 use crate::twin::TwinError;
 
 /// Everything public that the protocol of one block needs besides the shape.
@@ -46,11 +46,15 @@ impl Transcript for LayerForms {
 }
 
 /// SiLU, F bits in, `out` bits out: for every user the same integers and another number of dropped bits.
-pub(super) fn silu_form(layer: usize, form: SiluForm, out: u32) -> Result<FixedPiecewise> {
+pub(super) fn silu_form(layer: usize, form: Activations, out: u32) -> Result<FixedPiecewise> {
     let build = || {
         let table = match form {
-            SiluForm::Five => silu::preset()?,
-            SiluForm::Ten => silu::preset_fine()?,
+            Activations::Five => silu::preset()?,
+            Activations::Ten => silu::preset_fine()?,
+            Activations::Polynomial(form) => {
+                let (value, remedy) = (form.degree.into(), "take pieces: polynomials are not there yet");
+                return Err(ApproxError::Parameter { what: "degree", value, remedy });
+            }
         };
         let plan = Plan { out_frac: out, ..silu::PLAN };
         FixedPiecewise::from_integers(&plan, &table.thresholds_int(), table.pieces_int().to_vec(), None)

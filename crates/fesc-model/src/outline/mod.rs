@@ -22,6 +22,7 @@ mod digest;
 mod exponential;
 mod forms;
 mod norm;
+mod ranges;
 pub mod scale;
 mod scales;
 mod wire;
@@ -32,8 +33,9 @@ use serde::{Deserialize, Serialize};
 pub use exponential::Exponential;
 pub use forms::LayerForms;
 pub(crate) use forms::{inverse_softplus, softplus_form};
-pub use norm::NormForm;
 pub(crate) use norm::Root;
+pub use norm::{InverseRoot, NormForm};
+pub use ranges::Ranges;
 pub use scales::Scales;
 
 use crate::twin::{Calibration, LayerStats};
@@ -46,6 +48,9 @@ struct Layer {
     scales: Scales,
     norm: Root,
     gated: Root,
+    /// Of plans with a scan under encryption.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ranges: Option<Ranges>,
 }
 
 /// What is stored of the final norm.
@@ -80,13 +85,15 @@ impl Outline {
         let (eps, group) = (f64::from(config.norm_eps), config.inner() / config.norm_groups);
         let layer = |(i, stats): (usize, &LayerStats)| {
             let scales = Scales::choose(i, stats, config.d_model, group)?;
-            let norm = Root::choose(config.d_model, stats.norm.mean_square, eps);
-            Ok(Layer { scales, norm, gated: Root::choose(group, stats.gated.mean_square, eps) })
+            let norm = Root::choose(plan.norm, config.d_model, stats.norm.mean_square, eps);
+            let gated = Root::choose(plan.norm, group, stats.gated.mean_square, eps);
+            let ranges = plan.scans_encrypted().then(|| Ranges::choose(stats));
+            Ok(Layer { scales, norm, gated, ranges })
         };
         let layers = calibration.layers.iter().enumerate().map(layer).collect::<Result<_>>()?;
         let span = calibration.last.mean_square;
         let square = scales::last_square(config.layers, config.d_model, span.max)?;
-        let last = Last { square, root: Root::choose(config.d_model, span, eps) };
+        let last = Last { square, root: Root::choose(plan.norm, config.d_model, span, eps) };
         let outline = Self { classes: config.labels().len(), config: config.clone(), plan, layers, last };
         outline.check()?;
         Ok(outline)
@@ -136,17 +143,15 @@ impl Outline {
 
     /// Scales and forms of a layer.
     pub fn layer(&self, i: usize) -> Result<LayerForms> {
-        let Some(Layer { scales, norm, gated }) = self.layers.get(i).copied() else {
+        let Some(Layer { scales, norm, gated, .. }) = self.layers.get(i).copied() else {
             return Err(refuse(format!("layer {i} was asked for, it has {}", self.layers.len())));
         };
-        let Some((silu, exp)) = self.plan.piecewise() else {
-            return Err(refuse(format!("the plan {} has no such forms", self.plan.name())));
-        };
+        let (silu, exp) = (self.plan.activations, self.plan.exp);
         let (shape, eps) = (self.shape(), f64::from(self.config.norm_eps));
         let group = shape.inner() / shape.norm_groups;
         Ok(LayerForms {
-            norm: NormForm::new(i, shape.d_model, scales.norm, eps, norm)?,
-            gated: NormForm::new(i, group, scales.gated, eps, gated)?,
+            norm: NormForm::new(self.plan.norm, i, shape.d_model, scales.norm, eps, norm)?,
+            gated: NormForm::new(self.plan.norm, i, group, scales.gated, eps, gated)?,
             gate: forms::silu_form(i, silu, scale::FRAC)?,
             x: forms::silu_form(i, silu, scales.x)?,
             bc: forms::silu_form(i, silu, scales.bc)?,
@@ -157,10 +162,15 @@ impl Outline {
         })
     }
 
+    /// What the scan of a layer carries, where it is under encryption.
+    pub fn ranges(&self, i: usize) -> Option<Ranges> {
+        self.layers.get(i).and_then(|layer| layer.ranges)
+    }
+
     /// The final norm.
     pub fn last(&self) -> Result<NormForm> {
         let (shape, eps) = (self.shape(), f64::from(self.config.norm_eps));
-        NormForm::new(shape.layers, shape.d_model, self.last.square, eps, self.last.root)
+        NormForm::new(self.plan.norm, shape.layers, shape.d_model, self.last.square, eps, self.last.root)
     }
 }
 

@@ -1,13 +1,15 @@
 //! The form of a norm: widths, scales and the inverse square root (docs/DESIGN.md, 6.4).
 
-use fesc_approx::ApproxError;
+use fesc_approx::paper::nerms::{NeRms, NeRmsFixed};
 use fesc_approx::rsqrt::Rsqrt;
+use fesc_approx::transcript::Transcript;
+use fesc_approx::{ApproxError, FixedPiecewise};
 use serde::{Deserialize, Serialize};
 
 use super::scale::{FRAC, RING};
-use crate::Result;
-use crate::twin::calibrate::VARIANCE_MARGIN;
+use crate::twin::calibrate::{PAPER_VARIANCE_MARGIN, VARIANCE_MARGIN};
 use crate::twin::{Span, TwinError};
+use crate::{Result, plan};
 
 /// Bits of the smallest `v` that are enough: rounding costs 2^-15 of the root.
 const V_BITS: f64 = 14.0;
@@ -16,7 +18,7 @@ const V_SHIFT: u32 = 32;
 /// The most fractional bits of `v`.
 const V_FRAC: u32 = 60;
 
-/// One norm: `v = sum u^2 / 4^exponent + eps` at [`Rsqrt::v_frac`] bits, `n = u rsqrt(v)`.
+/// One norm: `v = sum u^2 / 4^exponent + eps` at [`InverseRoot::v_frac`] bits, `n = u rsqrt(v)`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NormForm {
     /// Values of a row, or of one group of it.
@@ -29,8 +31,58 @@ pub struct NormForm {
     pub eps: i64,
     /// Scale of the result.
     pub frac: u32,
-    /// The inverse root and its range.
-    pub rsqrt: Rsqrt,
+    /// The inverse root.
+    pub rsqrt: InverseRoot,
+    /// The smallest and the largest `v` that it is right for.
+    pub range: (f64, f64),
+}
+
+/// `1 / sqrt(v)` by buckets of `v` and Newton steps.
+#[derive(Debug, Clone, PartialEq)]
+pub enum InverseRoot {
+    /// A line for each bucket.
+    Lines(Rsqrt),
+    /// A constant for each bucket: NeRMS.
+    Constants(NeRmsFixed),
+}
+
+impl InverseRoot {
+    fn new(norm: plan::Norm, root: Root) -> Result<Self, ApproxError> {
+        let (v_min, octaves, v_frac) = (f64::from(root.v_log).exp2(), root.octaves, root.v_frac);
+        Ok(match norm {
+            plan::Norm::Buckets => Self::Lines(Rsqrt::new(RING, v_min, octaves, 1, 2, v_frac)?),
+            plan::Norm::Nerms(plan::Nerms { buckets, steps }) => {
+                Self::Constants(NeRms::octaves(RING, v_min, octaves, (buckets, steps), v_frac)?)
+            }
+        })
+    }
+
+    /// The table that it starts from.
+    pub fn start(&self) -> &FixedPiecewise {
+        match self {
+            Self::Lines(form) => form.start(),
+            Self::Constants(form) => form.start(),
+        }
+    }
+
+    /// Fractional bits of `v`.
+    pub fn v_frac(&self) -> u32 {
+        self.start().in_frac()
+    }
+
+    /// Fractional bits of the result.
+    pub fn y_frac(&self) -> u32 {
+        self.start().out_frac()
+    }
+}
+
+impl Transcript for InverseRoot {
+    fn write(&self, out: &mut Vec<u64>) {
+        match self {
+            Self::Lines(form) => form.write(out),
+            Self::Constants(form) => form.write(out),
+        }
+    }
 }
 
 /// What an outline stores of a norm: the range of `v` and its scale. All else follows from the shape.
@@ -52,8 +104,12 @@ fn exponent(width: usize) -> (u32, f64) {
 
 impl Root {
     /// The range of a norm over `width` values whose mean of squares lies in `span`.
-    pub(crate) fn choose(width: usize, span: Span, eps: f64) -> Self {
-        let (low, high) = ((span.min + eps) / VARIANCE_MARGIN, (span.max + eps) * VARIANCE_MARGIN);
+    pub(crate) fn choose(norm: plan::Norm, width: usize, span: Span, eps: f64) -> Self {
+        let margin = match norm {
+            plan::Norm::Buckets => VARIANCE_MARGIN,
+            plan::Norm::Nerms(_) => PAPER_VARIANCE_MARGIN,
+        };
+        let (low, high) = ((span.min + eps) / margin, (span.max + eps) * margin);
         let low = low.max(eps * 0.99);
         let (_, ratio) = exponent(width);
         // Down to a power of two: the range is not smaller, and costs at most one octave more.
@@ -67,11 +123,11 @@ impl Root {
 }
 
 impl NormForm {
-    /// The form over `width` values at `square` bits. [`Rsqrt::new`] holds the range to what the ring has
+    /// The form over `width` values at `square` bits. [`InverseRoot`] holds the range to what the ring has
     /// room for.
-    pub(crate) fn new(layer: usize, width: usize, square: u32, eps: f64, root: Root) -> Result<Self> {
+    pub(crate) fn new(norm: plan::Norm, layer: usize, width: usize, square: u32, eps: f64, root: Root) -> Result<Self> {
         let form = |source| TwinError::Form { layer, what: "rsqrt", source };
-        let rsqrt = Rsqrt::new(RING, f64::from(root.v_log).exp2(), root.octaves, 1, 2, root.v_frac).map_err(form)?;
+        let rsqrt = InverseRoot::new(norm, root).map_err(form)?;
         let (exponent, ratio) = exponent(width);
         if root.v_frac > 2 * (square + exponent) + V_SHIFT {
             let remedy = "not so much finer than the squares";
@@ -83,7 +139,9 @@ impl NormForm {
             let remedy = "at most the largest v of the norm";
             return Err(form(ApproxError::Parameter { what: "epsilon", value: eps as f64, remedy }).into());
         }
-        Ok(Self { width, square, exponent, eps, frac: FRAC, rsqrt })
+        let low = f64::from(root.v_log).exp2();
+        let range = (low, low * f64::from(root.octaves).exp2());
+        Ok(Self { width, square, exponent, eps, frac: FRAC, rsqrt, range })
     }
 
     /// `sqrt(width) / 2^exponent`: what the next layer's weights are multiplied by.
@@ -105,14 +163,15 @@ mod tests {
     fn a_root_covers_its_span_and_tells_powers_of_two_only() {
         for width in [96, 128, 768, 1536] {
             for (min, max) in [(1e-9, 1.0), (0.013, 0.7), (0.5, 0.5), (1.0, 900.0)] {
-                let (root, (_, ratio)) = (Root::choose(width, Span { min, max }, 1e-5), exponent(width));
+                let (root, (_, ratio)) =
+                    (Root::choose(plan::Norm::Buckets, width, Span { min, max }, 1e-5), exponent(width));
                 let low = f64::from(root.v_log).exp2();
                 let smallest = ((min + 1e-5) / VARIANCE_MARGIN).max(0.99e-5) * ratio;
                 assert!(low <= smallest && smallest < 2.0 * low, "{root:?} for {min}");
                 assert!(low * f64::from(root.octaves).exp2() >= (max + 1e-5) * VARIANCE_MARGIN * ratio, "{root:?}");
             }
         }
-        let near = |min, max| Root::choose(128, Span { min, max }, 0.0);
+        let near = |min, max| Root::choose(plan::Norm::Buckets, 128, Span { min, max }, 0.0);
         assert_eq!(near(0.6, 3.0), near(0.9, 3.9), "spans within the same powers of two look alike");
         assert_ne!(near(0.6, 3.0), near(0.4, 3.0));
     }

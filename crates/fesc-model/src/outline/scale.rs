@@ -12,6 +12,8 @@ pub const CHUNK: usize = 128;
 pub const SEGMENT: usize = 16 * CHUNK;
 /// Fractional bits of Delta and of the decay matrix.
 pub const DELTA: u32 = 22;
+/// Fractional bits of Delta x as a scan under encryption takes it.
+pub const PUSHED: u32 = 20;
 /// Fractional bits of A.
 pub const RATE: u32 = 18;
 /// Fractional bits of A Delta and of its sums. At 20 bits the clamp is right; with two more, rounding to the

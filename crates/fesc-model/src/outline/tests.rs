@@ -6,7 +6,7 @@ use fesc_approx::transcript::Transcript;
 use fesc_ring::Prg;
 
 use super::*;
-use crate::plan::{ExpForm, SiluForm};
+use crate::plan::{Activations, ExpForm};
 use crate::twin::{Calibration, Rounding, Twin};
 use crate::{Model, Pooling, Weights};
 
@@ -36,7 +36,7 @@ fn outline() -> Outline {
 #[test]
 fn text_comes_back() {
     let limits = [(0.0, f32::INFINITY), (1.0 / 3.0, 40.1), (0.001, 0.1)];
-    let plans = [Plan::FAST, Plan::FAST.with_silu(SiluForm::Ten).with_exp(ExpForm::Fine)];
+    let plans = [Plan::FAST, Plan::FAST.with_activations(Activations::Ten).with_exp(ExpForm::Fine)];
     for (delta_limit, pooling) in limits.into_iter().zip([Pooling::Mean, Pooling::Last, Pooling::Mean]) {
         let model = model(Shape { delta_limit, pooling, norm_eps: 1e-5 / 3.0, ..shape() }, &NAMES, Some(3), 2);
         for plan in plans {
@@ -61,19 +61,19 @@ fn text_comes_back() {
 /// written.
 #[test]
 fn every_choice_of_a_plan_comes_back() {
-    use crate::plan::{Norm, Projection, Scan};
+    use crate::plan::{Nerms, Norm, Projection};
     let fast = outline();
     let text = fast.to_json();
-    for key in ["scan", "norm", "projection", "numbers", "clamp"] {
+    for key in ["scan", "norm", "projection", "clamp"] {
         let text: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert!(text.get(key).is_none(), "{key} of the fast plan is written");
     }
     let others = [
-        Plan { scan: Scan::HeScan, ..Plan::FAST },
-        Plan { norm: Norm::Nerms, ..Plan::FAST },
+        Plan { scan: Plan::PAPER.scan, ..Plan::FAST },
+        Plan { norm: Plan::PAPER.norm, ..Plan::FAST },
         Plan { projection: Projection::Ckks, ..Plan::FAST },
-        Plan::FAST.without_clamp(),
-        Plan { scan: Scan::HeScan, norm: Norm::Nerms, ..Plan::FAST.with_exp(ExpForm::Fine) },
+        Plan { clamp: false, ..Plan::FAST },
+        Plan { scan: Plan::PAPER.scan, norm: Plan::PAPER.norm, ..Plan::FAST.with_exp(ExpForm::Fine) },
     ];
     let model = model(shape(), &NAMES, Some(3), 1);
     for plan in others {
@@ -82,10 +82,12 @@ fn every_choice_of_a_plan_comes_back() {
         assert_eq!((*read.plan(), read.to_json()), (plan, made.to_json()));
         assert_ne!(read.digest().unwrap(), fast.digest().unwrap());
     }
-    let mut numbers = fast;
-    numbers.plan.numbers.frac += 1;
-    let refused = Outline::from_json(&numbers.to_json()).unwrap_err().to_string();
-    assert!(refused.contains("take the fast plan"), "{refused}");
+    let mut beyond = fast;
+    beyond.plan.norm = Norm::Nerms(Nerms { buckets: 1 << 20, steps: 1 });
+    let refused = Outline::from_json(&beyond.to_json()).unwrap_err().to_string();
+    assert!(refused.contains("buckets is 1048576; there is buckets from 2 to 64"), "{refused}");
+    let refused = Outline::new(model.config(), &calibration(&model), Plan::PAPER_44).unwrap_err().to_string();
+    assert!(refused.contains("paper-44 has none"), "{refused}");
     assert!(Outline::from_json(&text.replacen("\"silu\"", "\"scan\":\"other\",\"silu\"", 1)).is_err());
 }
 
@@ -107,7 +109,7 @@ fn an_outline_does_not_depend_on_weights() {
     assert_eq!(twin.scales().copied().collect::<Vec<_>>(), scales);
     assert!(outline.layer(2).unwrap_err().to_string().contains("layer 2 was asked for, it has 2"));
     assert!(matches!(
-        Outline::new(first.config(), &calibration, Plan::PAPER),
+        Outline::new(first.config(), &calibration, Plan::PAPER_44),
         Err(ModelError::Outline { reason }) if reason.contains("paper")
     ));
 }
@@ -165,7 +167,7 @@ fn secrets_are_the_weights() {
     assert_eq!((table.len(), twin.table(7..9).unwrap()), (50 * 32, table[7 * 32..9 * 32].to_vec()));
     assert!(twin.secrets(2).is_none() && twin.in_proj(2).is_err() && twin.out_proj(2).is_err());
     assert!(twin.table(49..51).is_err());
-    let paper = Twin::new(&model, &calibration(&model), Plan::PAPER).unwrap();
+    let paper = Twin::new(&model, &calibration(&model), Plan::PAPER_44).unwrap();
     assert!(paper.secrets(0).is_none() && paper.head_secrets().is_none() && paper.outline().is_err());
 }
 
@@ -227,7 +229,7 @@ fn digests_tell_outlines_apart() {
     };
     see(&|o| o.layers[1].scales.state -= 1);
     see(&|o| o.layers[0].scales.state -= 1);
-    see(&|o| o.plan = o.plan.with_silu(SiluForm::Ten));
+    see(&|o| o.plan = o.plan.with_activations(Activations::Ten));
     see(&|o| o.plan = o.plan.with_exp(ExpForm::Fine));
     see(&|o| o.last.square -= 1);
     see(&|o| o.layers.swap(0, 1));

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Last, Layer, Outline, refuse};
-use crate::plan::{Activations, ExpForm, Norm, Numbers, Projection, Scan, SiluForm};
+use crate::plan::{Activations, ExpForm, Norm, Projection, Scan};
 use crate::{Config, ModelError, Plan, Pooling, Result, Shape};
 
 const VERSION: u32 = 1;
@@ -89,12 +89,10 @@ pub(super) struct Wire {
     shape: Shape,
     classes: usize,
     labels: Vec<String>,
-    silu: SiluForm,
+    silu: Activations,
     exp: ExpForm,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     clamp: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    numbers: Option<Numbers>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     projection: Option<Projection>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,17 +113,14 @@ impl From<Outline> for Wire {
         let shape = *o.config.shape();
         let labels = o.config.labels().to_vec();
         let Outline { classes, plan, layers, last, .. } = o;
-        // No outline has polynomials.
-        let (silu, exp) = plan.piecewise().unwrap_or((SiluForm::Five, ExpForm::Power));
         Self {
             version: VERSION,
             shape,
             classes,
             labels,
-            silu,
-            exp,
-            clamp: other(plan.clamps(), Plan::FAST.clamps()),
-            numbers: other(plan.numbers, Plan::FAST.numbers),
+            silu: plan.activations,
+            exp: plan.exp,
+            clamp: other(plan.clamp, Plan::FAST.clamp),
             projection: other(plan.projection, Plan::FAST.projection),
             scan: other(plan.scan, Plan::FAST.scan),
             norm: other(plan.norm, Plan::FAST.norm),
@@ -144,10 +139,12 @@ impl TryFrom<Wire> for Outline {
             return Err(refuse(format!("its version is {version}, this program reads {VERSION}")));
         }
         let plan = Plan {
-            numbers: wire.numbers.unwrap_or(Plan::FAST.numbers),
+            numbers: Plan::FAST.numbers,
             projection: wire.projection.unwrap_or(Plan::FAST.projection),
             scan: wire.scan.unwrap_or(Plan::FAST.scan),
-            activations: Activations::Piecewise { silu, exp, clamp: clamp.unwrap_or(Plan::FAST.clamps()) },
+            activations: silu,
+            exp,
+            clamp: clamp.unwrap_or(Plan::FAST.clamp),
             norm: wire.norm.unwrap_or(Plan::FAST.norm),
         };
         let config = Config::new(shape)?;
@@ -157,12 +154,12 @@ impl TryFrom<Wire> for Outline {
     }
 }
 
-/// Ring and fractional bits of an outline are constants, and its tables are piecewise.
+/// Ring and fractional bits of an outline are constants.
 pub(super) fn check_plan(plan: &Plan) -> Result<()> {
-    if plan.piecewise().is_none() || plan.numbers != Plan::FAST.numbers {
-        return Err(refuse(format!("the plan {} has none; take the fast plan", plan.name())));
+    if plan.numbers != Plan::FAST.numbers {
+        return Err(refuse(format!("the plan {} has none; take the numbers of the fast plan", plan.name())));
     }
-    Ok(())
+    plan.check().map_err(|e| refuse(e.to_string()))
 }
 
 impl Outline {
@@ -193,7 +190,12 @@ impl Outline {
         self.check_sizes()?;
         self.check_classes()?;
         for (i, layer) in self.layers.iter().enumerate() {
-            layer.scales.check().map_err(|reason| refuse(format!("layer {i}: {reason}")))?;
+            let refused = |reason| refuse(format!("layer {i}: {reason}"));
+            layer.scales.check().map_err(refused)?;
+            if layer.ranges.is_some() != self.plan.scans_encrypted() {
+                return Err(refused("ranges of a scan belong to plans with a scan under encryption".into()));
+            }
+            layer.ranges.map_or(Ok(()), |ranges| ranges.check()).map_err(refused)?;
             self.layer(i)?;
         }
         super::scales::STREAM.check("the final norm", self.last.square).map_err(refuse)?;

@@ -34,8 +34,21 @@ impl Silu {
     }
 }
 
+/// Softplus.
+pub(super) enum Softplus {
+    Piecewise(FixedPiecewise),
+    Even(EvenFixed),
+}
+
+impl Softplus {
+    /// The paper's.
+    pub(super) fn paper(layer: usize) -> Result<Self> {
+        Ok(Self::Even(even(layer, Residual::Softplus)?))
+    }
+}
+
 /// The paper's MoSiLU or MoSoft: D4, tau = 4.
-pub(super) fn even(layer: usize, function: Residual) -> Result<EvenFixed> {
+fn even(layer: usize, function: Residual) -> Result<EvenFixed> {
     let build = || EvenResidual::paper(function, 4)?.fixed(&fesc_approx::paper::PaperPlan::paper()?);
     Ok(build().map_err(|source| TwinError::Form { layer, what: "SiLU or softplus", source })?)
 }

@@ -1,6 +1,6 @@
 //! One block, stage by stage.
 
-use super::quantize::{Block, Quantizer, Scan};
+use super::quantize::{Block, Quantizer};
 use super::range::{Quantity as Q, Run};
 use super::scan::Packet;
 use crate::Plan;
@@ -33,10 +33,7 @@ impl Block {
         let delta_frac = plan.numbers.delta;
         see(Tensor::Delta, &delta, shape.heads, delta_frac);
         let packet = Packet { shape, xbc: &xbc, delta: &delta, z: &z, last: false };
-        let mut y = match &self.scan {
-            Scan::Dual(dual) => dual.run(run, &packet)?.0,
-            Scan::Sequential(scan) => scan.run(run, &packet)?.0,
-        };
+        let (mut y, _) = self.scan.run(run, &packet)?;
         drop(xbc);
         see(Tensor::Scanned, &y, inner, s.scanned);
         self.gate(run, plan, shape, &mut y, &projected)?;

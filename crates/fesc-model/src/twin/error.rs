@@ -89,11 +89,11 @@ pub enum TwinError {
     },
     /// The plan has choices that the twin does not compute together.
     #[error(
-        "no twin computes the {stage} {choice} with these numbers and activations (plan {plan}); take the plan fast or paper"
+        "no twin computes the {stage} {choice} with these numbers and activations (plan {plan}); take the plan fast or paper-44"
     )]
     Plan {
         /// The plan's name.
-        plan: &'static str,
+        plan: String,
         /// The stage.
         stage: &'static str,
         /// What the plan chooses for it.

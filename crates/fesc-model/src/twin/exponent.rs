@@ -1,11 +1,31 @@
-//! exp of sums of A Delta in the fast plan, with the twin's carries.
+//! exp of A Delta: the forms that a scan is given, and exp of sums in the fast plan, with the twin's carries.
 
 use fesc_approx::exp_square::ExpSquare;
+use fesc_approx::paper::PaperPlan;
+use fesc_approx::paper::mmexp::{MinimaxExp, MinimaxExpFixed};
 
 use super::activation::piecewise;
+use super::error::TwinError;
 use super::range::{Local, Quantity as Q};
+use crate::Result;
 use crate::outline::Exponential;
 use crate::outline::scale::DECAY;
+
+/// exp of a scan.
+pub(super) enum Exp {
+    /// Of sums: inside a chunk, over a segment.
+    Sums(Box<[Exponential; 2]>),
+    /// Of one token's A Delta.
+    Token(MinimaxExpFixed),
+}
+
+impl Exp {
+    /// The paper's.
+    pub(super) fn paper(layer: usize) -> Result<Self> {
+        let build = || MinimaxExp::paper(4)?.fixed(&PaperPlan::paper()?);
+        Ok(Self::Token(build().map_err(|source| TwinError::Form { layer, what: "exp", source })?))
+    }
+}
 
 /// exp of a sum at 22 bits.
 #[inline]

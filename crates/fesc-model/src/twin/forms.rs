@@ -4,52 +4,18 @@
 //! Each stage is chosen by the plan's own entry; choices that the twin does not compute together are
 //! refused.
 
-use fesc_approx::FixedPiecewise;
-use fesc_approx::paper::even::{EvenFixed, Residual};
-use fesc_approx::paper::mmexp::MinimaxExpFixed;
-
-use super::activation::{self, Silu};
+use super::activation::{Silu, Softplus};
 use super::error::TwinError;
+use super::exponent::Exp;
 use super::norm::Norm;
-use super::recurrence::Sequential;
 use super::stats::LayerStats;
 use crate::Plan;
-use crate::outline::{Exponential, LayerForms, Scales};
+use crate::outline::{LayerForms, Scales};
 use crate::{Result, Shape, plan};
-
-/// Delta and decay in the fast plan.
-pub(super) struct DualForms {
-    pub(super) softplus: FixedPiecewise,
-    pub(super) chunk: Exponential,
-    pub(super) document: Exponential,
-}
-
-/// Delta and decay.
-pub(super) enum ScanForms {
-    Dual(Box<DualForms>),
-    Sequential { softplus: EvenFixed, exp: MinimaxExpFixed },
-}
-
-impl ScanForms {
-    /// The plan's. `dual` are the tables of piecewise activations; there are none where they are polynomials.
-    ///
-    /// # Errors
-    /// If the twin does not compute this scan with these activations.
-    pub(super) fn new(layer: usize, plan: &Plan, dual: Option<DualForms>) -> Result<Self> {
-        match (plan.scan, dual) {
-            (plan::Scan::Dual, Some(forms)) => Ok(Self::Dual(Box::new(forms))),
-            (plan::Scan::HeScan, None) => {
-                let softplus = activation::even(layer, Residual::Softplus)?;
-                Ok(Self::Sequential { softplus, exp: Sequential::form(layer)? })
-            }
-            (plan::Scan::Dual | plan::Scan::HeScan, _) => Err(TwinError::plan(plan, "scan", plan.scan).into()),
-        }
-    }
-}
 
 /// Refuses numbers that do not go with the activations: pieces have calibrated scales, polynomials one scale.
 pub(super) fn check(plan: &Plan) -> Result<()> {
-    match plan.numbers.uniform == plan.piecewise().is_none() {
+    match plan.numbers.uniform == matches!(plan.activations, plan::Activations::Polynomial(_)) {
         true => Ok(()),
         false => Err(TwinError::plan(plan, "activations", plan.activations).into()),
     }
@@ -63,7 +29,8 @@ pub(super) struct Forms {
     pub(super) gate: Silu,
     pub(super) x: Silu,
     pub(super) bc: Silu,
-    pub(super) scan: ScanForms,
+    pub(super) softplus: Softplus,
+    pub(super) exp: Exp,
 }
 
 impl Forms {
@@ -89,7 +56,8 @@ impl Forms {
                 gate: Silu::Piecewise(gate),
                 x: Silu::Piecewise(x),
                 bc: Silu::Piecewise(bc),
-                scan: ScanForms::new(layer, plan, Some(DualForms { softplus, chunk, document }))?,
+                softplus: Softplus::Piecewise(softplus),
+                exp: Exp::Sums(Box::new([chunk, document])),
             },
             None => Self {
                 scales: Scales::uniform(plan.numbers.frac),
@@ -98,7 +66,8 @@ impl Forms {
                 gate: Silu::paper(layer)?,
                 x: Silu::paper(layer)?,
                 bc: Silu::paper(layer)?,
-                scan: ScanForms::new(layer, plan, None)?,
+                softplus: Softplus::paper(layer)?,
+                exp: Exp::paper(layer)?,
             },
         })
     }

@@ -1,15 +1,18 @@
 //! The scan alone: what heads remember after a document. For tests and reports about memory.
 
+use super::activation::Softplus;
 use super::error::TwinError;
-use super::forms::{self, DualForms, ScanForms};
-use super::quantize::{Quantizer, Scan, scan_parts};
+use super::exponent::Exp;
+use super::forms;
+use super::quantize::{self, Quantizer};
 use super::range::{Quantity as Q, Run};
 use super::rounding::Rounding;
-use super::scan::Packet;
+use super::scan::{self, Packet};
 use super::stats::{self, LayerStats};
 use crate::Plan;
 use crate::float::{Layer, Matrix};
 use crate::outline::{Exponential, Scales, softplus_form};
+use crate::plan::Activations;
 use crate::{Result, Shape};
 
 /// Heads and what they are fed, as real numbers.
@@ -38,19 +41,17 @@ pub fn states(heads: &Heads<'_>, plan: Plan, rounding: &mut Rounding) -> Result<
     }
     forms::check(&plan)?;
     let scales = scales(heads, &plan)?;
-    let rates: Vec<f64> = heads.rates.iter().map(|&v| v.into()).collect();
-    let skip = vec![0.0; count];
-    let dual = match plan.piecewise() {
-        None => None,
-        Some((_, exp)) => Some(DualForms {
-            softplus: softplus_form(0, shape.delta_limit)?,
-            chunk: Exponential::chunk(0, exp, scales.exp)?,
-            document: Exponential::document(0, exp, scales.exp)?,
-        }),
+    let (softplus, exp) = match plan.activations {
+        Activations::Polynomial(_) => (Softplus::paper(0)?, Exp::paper(0)?),
+        Activations::Five | Activations::Ten => {
+            let sums = [Exponential::chunk(0, plan.exp, scales.exp)?, Exponential::document(0, plan.exp, scales.exp)?];
+            (Softplus::Piecewise(softplus_form(0, shape.delta_limit)?), Exp::Sums(Box::new(sums)))
+        }
     };
-    let forms = ScanForms::new(0, &plan, dual)?;
-    let (steps, scan) = scan_parts(0, &plan, scales, forms, shape.delta_limit, &rates, &skip)?;
     let q = Quantizer { layer: 0, bits: plan.numbers.bits };
+    let rates = heads.rates.iter().map(|&v| v.into());
+    let steps = quantize::steps(&q, &plan, softplus, shape.delta_limit, rates)?;
+    let scan = scan::new(&q, &plan, &scales, exp, &vec![0.0; count])?;
     let inner = shape.inner();
     let mut xbc = Vec::with_capacity(heads.xbc.data().len());
     for row in heads.xbc.data().chunks_exact(shape.conv_dim()) {
@@ -74,19 +75,10 @@ pub fn states(heads: &Heads<'_>, plan: Plan, rounding: &mut Rounding) -> Result<
     let packet = Packet { shape, xbc: &xbc, delta: &delta, z: &z, last: true };
     let unit = (-f64::from(scales.state)).exp2();
     let (n, dim) = (shape.state, shape.head_dim);
-    Ok(match scan {
-        Scan::Dual(dual) => {
-            let (_, last) = dual.run(&mut run, &packet)?;
-            let entry = |head: usize, p: usize, i: usize| last[i * inner + head * dim + p] as f64 * unit;
-            let one =
-                |head| (0..dim).flat_map(|p| (0..n).map(move |i| (p, i))).map(|(p, i)| entry(head, p, i)).collect();
-            (0..count).map(one).collect()
-        }
-        Scan::Sequential(scan) => {
-            let (_, states) = scan.run(&mut run, &packet)?;
-            states.into_iter().map(|s| s.into_iter().map(|v| v as f64 * unit).collect()).collect()
-        }
-    })
+    let (_, last) = scan.run(&mut run, &packet)?;
+    let entry = |head: usize, p: usize, i: usize| last[i * inner + head * dim + p] as f64 * unit;
+    let one = |head| (0..dim).flat_map(|p| (0..n).map(move |i| (p, i))).map(|(p, i)| entry(head, p, i)).collect();
+    Ok((0..count).map(one).collect())
 }
 
 /// Scales from the ranges of these very inputs.

@@ -21,14 +21,14 @@
 //! | dt | bias added | F + s.step_weight, 12 | |
 //! | Delta | softplus, 14 bit comparison | 12, 22 | -70 to 50 |
 //! | A Delta | server's A at 18 bits; -16 where dt is at or above the server's threshold | 40, 22 | 17.1 |
-//! | scan (`scan.rs`) | six steps, block dual form, by segments of 2,048 tokens | y at s.scanned | |
+//! | scan (`scan/dual.rs`) | six steps, block dual form, by segments of 2,048 tokens | y at s.scanned | |
 //! | gate | y SiLU(z) | s.scanned + F, s.gated | |
 //! | gated norm | by group, as above | s.gated, F | |
 //! | out_proj | n W, exact; added to u | F + s.out_weight, F | |
 //!
 //! then the final norm per token, pooling by a client-secret selection vector, the exact head, arg-max
 //! (`head.rs`). The paper's plan is the same list at l = 44 and 19 bits everywhere, with the paper's forms
-//! (`norm.rs`, `activation.rs`) and the recurrence token by token (`recurrence.rs`).
+//! (`norm.rs`, `activation.rs`) and the recurrence token by token (`scan/sequential.rs`).
 //!
 //! How a private result differs from the twin ([`Rounding::nearest`]): every `round` gives the same integer
 //! or its neighbour, and RLWE adds noise of deviation 3.2 to the inputs of linear layers; inside a zone of
@@ -53,7 +53,6 @@ mod memory;
 mod norm;
 mod quantize;
 mod range;
-mod recurrence;
 mod report;
 mod rounding;
 mod run;
@@ -63,7 +62,7 @@ mod stats;
 
 pub use crate::outline::Scales;
 pub use crate::outline::scale::CHUNK;
-pub use crate::plan::{ExpForm, Plan, SiluForm};
+pub use crate::plan::{Activations, ExpForm, Plan};
 pub use calibrate::Calibration;
 pub use error::TwinError;
 pub use head::Outcome;

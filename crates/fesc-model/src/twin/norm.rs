@@ -4,7 +4,7 @@
 //! two nearest to `sqrt w`:
 //! 1. `q = sum u^2`: one opening, one inner product. `q` with `2s` bits is `v = q / 4^e` with `2s + 2e`:
 //!    round to `v_frac`, add `eps w / 4^e`.
-//! 2. `r = rsqrt(v)` by [`Rsqrt`], range from calibration.
+//! 2. `r = rsqrt(v)` by an [`InverseRoot`], range from calibration.
 //! 3. `n = u r`, rounded to F bits. The norm's weight, and `sqrt(w) / 2^e`, are in the next layer's weights.
 //!
 //! The gated norm scales its inputs, though its scale commutes with W_out (docs/DESIGN.md, 6.4): the inputs
@@ -12,8 +12,8 @@
 //! KB per token, where 768 outputs would have to be opened for it, 9.6 KB per token. And the linear layer's
 //! noise then falls on values of size one, whatever the size of y.
 //!
-//! Paper: every square is rounded to F before the sum, since 44 bits do not hold the sum at 2F; `v = q / w`
-//! by a public constant at F bits; NeRMS with one step. **Finding**: with 44 bits NeRMS itself does not fit
+//! In the paper's numbers: every square is rounded to F before the sum, since 44 bits do not hold the sum at
+//! 2F; `v = q / w` by a public constant at F bits; NeRMS. **Finding**: with 44 bits NeRMS itself does not fit
 //! (`y (3 - w)` needs 2^43.6), so `v` is extended to 48 bits (exact, one round), and `y` is rounded to F
 //! there.
 
@@ -25,7 +25,7 @@ use super::calibrate::PAPER_VARIANCE_MARGIN;
 use super::error::TwinError;
 use super::range::{Local, Quantity as Q, Run};
 use super::stats::Span;
-use crate::outline::NormForm;
+use crate::outline::{InverseRoot, NormForm};
 use crate::{Plan, Result, plan};
 
 /// One norm.
@@ -60,19 +60,19 @@ impl Norm {
         span: Span,
         eps: f64,
     ) -> Result<Self> {
-        match (plan.norm, form) {
-            (plan::Norm::Buckets, Some(form)) => Ok(Self::Fast(form)),
-            (plan::Norm::Nerms, None) => Self::paper(layer, plan.numbers.frac, width, span, eps),
-            (plan::Norm::Buckets | plan::Norm::Nerms, _) => Err(TwinError::plan(plan, "norm", plan.norm).into()),
+        match (form, plan.norm) {
+            (Some(form), _) => Ok(Self::Fast(form)),
+            (None, plan::Norm::Nerms(nerms)) => Self::paper(layer, nerms, plan.numbers.frac, width, span, eps),
+            (None, plan::Norm::Buckets) => Err(TwinError::plan(plan, "norm", plan.norm).into()),
         }
     }
 
     /// The paper's norm over `width` values whose mean of squares lies in `span`.
-    pub(super) fn paper(layer: usize, frac: u32, width: usize, span: Span, eps: f64) -> Result<Self> {
+    fn paper(layer: usize, nerms: plan::Nerms, frac: u32, width: usize, span: Span, eps: f64) -> Result<Self> {
         let form = |source: ApproxError| TwinError::Form { layer, what: "rsqrt", source };
         let (low, high) = ((span.min + eps) / PAPER_VARIANCE_MARGIN, (span.max + eps) * PAPER_VARIANCE_MARGIN);
         let low = low.max(eps * 0.99);
-        let nerms = NeRms::calibrate(low, high.max(2.0 * low), 8, 1).map_err(form)?;
+        let nerms = NeRms::calibrate(low, high.max(2.0 * low), nerms.buckets, nerms.steps).map_err(form)?;
         let fixed = nerms.fixed(RING48, frac, 0, RING48.bits()).map_err(form)?;
         let unit = f64::from(frac).exp2();
         let (inverse, eps) = ((unit / width as f64).round() as i64, (eps * unit * unit).round() as i64);
@@ -113,9 +113,11 @@ fn fast(local: &mut Local, norm: &NormForm, part: &mut [i64]) {
     let from = 2 * (norm.square + norm.exponent);
     let v = local.round(Q::SumOfSquares, sum, from, v_frac).saturating_add(norm.eps);
     let (low, high) = form.start().input_range_int();
-    let (v_min, _) = form.range();
-    local.see(Q::Variance, v, low.max((v_min * f64::from(v_frac).exp2() * 0.99) as i64), high, v_frac);
-    let r = inverse_root(local, form, v);
+    local.see(Q::Variance, v, low.max((norm.range.0 * f64::from(v_frac).exp2() * 0.99) as i64), high, v_frac);
+    let r = match form {
+        InverseRoot::Lines(form) => lines(local, form, v),
+        InverseRoot::Constants(form) => nerms(local, form, v),
+    };
     for u in part {
         *u = local.round(Q::Normed, u.saturating_mul(r), norm.square + y_frac, norm.frac);
     }
@@ -141,7 +143,7 @@ impl PaperNorm {
 }
 
 /// The steps of [`Rsqrt`], with the twin's carries and every product checked.
-fn inverse_root(local: &mut Local, form: &Rsqrt, v: i64) -> i64 {
+fn lines(local: &mut Local, form: &Rsqrt, v: i64) -> i64 {
     let ring = form.start().ring();
     let (y_frac, t_frac, w_frac, v_frac) = (form.y_frac(), form.t_frac(), form.w_frac(), form.v_frac());
     let high = local.chance.reduce_high(v, form.start().cmp_shift());
@@ -160,7 +162,8 @@ fn inverse_root(local: &mut Local, form: &Rsqrt, v: i64) -> i64 {
 /// The steps of [`NeRmsFixed`].
 fn nerms(local: &mut Local, form: &NeRmsFixed, v: i64) -> i64 {
     let ring = form.start().ring();
-    let at = |table: &fesc_approx::FixedPiecewise| ring.to_signed(table.sum(ring.from_signed(v), false));
+    let high = local.chance.reduce_high(v, form.start().cmp_shift());
+    let at = |table: &fesc_approx::FixedPiecewise| ring.to_signed(table.sum(ring.from_signed(v), high));
     let (mut y, mut s) = (at(form.start()), at(form.square()));
     let [by_w, by_y, by_s] = form.shifts();
     for step in 0..form.steps() {

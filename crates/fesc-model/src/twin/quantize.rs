@@ -8,13 +8,12 @@
 //! once, as f32, and making them costs less than a hundredth of the product that they go into. [`Block::new`]
 //! makes them once, so that a weight that does not fit is found then.
 
-use super::activation::{Silu, Steps};
+use super::activation::{Silu, Softplus, Steps};
 use super::error::TwinError;
-use super::forms::{DualForms, Forms, ScanForms};
+use super::forms::Forms;
 use super::linear::{Conv, Linear};
 use super::norm::Norm;
-use super::recurrence::Sequential;
-use super::scan::Dual;
+use super::scan::{self, Scan};
 use crate::Plan;
 use crate::float::Layer;
 use crate::outline::Scales;
@@ -85,12 +84,6 @@ fn out_rows(q: &Quantizer, s: &Scales, gated: &Norm, w: &Layer) -> Result<Vec<i6
     q.rows("out_proj", &w.out_proj, &fold(&w.gated_norm, gated.ratio()), s.out_weight)
 }
 
-/// The scan of either plan.
-pub(super) enum Scan {
-    Dual(Box<Dual>),
-    Sequential(Sequential),
-}
-
 /// One block, ready to run; its two matrices stay with the floats.
 pub(super) struct Block {
     pub(super) scales: Scales,
@@ -103,34 +96,23 @@ pub(super) struct Block {
     pub(super) x: Silu,
     pub(super) bc: Silu,
     pub(super) steps: Steps,
-    pub(super) scan: Scan,
+    pub(super) scan: Box<dyn Scan>,
     pub(super) gated: Norm,
     pub(super) out_proj: Linear,
 }
 
-/// Delta, decay and scan of a layer, which a test of the scan alone needs too.
-pub(super) fn scan_parts(
-    layer: usize,
+/// From dt to Delta and A Delta. `rates` are the |A|.
+pub(super) fn steps(
+    q: &Quantizer,
     plan: &Plan,
-    scales: Scales,
-    forms: ScanForms,
+    softplus: Softplus,
     limit: (f32, f32),
-    rates: &[f64],
-    skip: &[f32],
-) -> Result<(Steps, Scan)> {
-    let q = Quantizer { layer, bits: plan.numbers.bits };
-    let d = |frac| q.all("D", skip.iter().map(|&v| v.into()), frac);
-    let a = |frac| q.all("A", rates.iter().copied(), frac);
-    Ok(match forms {
-        ScanForms::Dual(forms) => {
-            let DualForms { softplus, chunk, document } = *forms;
-            let dual = Dual { scales, chunk, document, skip: d(scales.mixed)? };
-            (Steps::fast(softplus, a(RATE)?, limit, plan.clamps()), Scan::Dual(Box::new(dual)))
-        }
-        ScanForms::Sequential { softplus, exp } => {
-            let f = plan.numbers.frac;
-            (Steps::paper(softplus, a(f)?, f, limit), Scan::Sequential(Sequential::new(exp, f, d(f)?)))
-        }
+    rates: impl Iterator<Item = f64>,
+) -> Result<Steps> {
+    let f = plan.numbers.frac;
+    Ok(match softplus {
+        Softplus::Piecewise(form) => Steps::fast(form, q.all("A", rates, RATE)?, limit, plan.clamp),
+        Softplus::Even(form) => Steps::paper(form, q.all("A", rates, f)?, f, limit),
     })
 }
 
@@ -139,7 +121,7 @@ impl Block {
     pub(super) fn new(layer: usize, plan: &Plan, shape: &Shape, forms: Forms, w: &Layer) -> Result<Self> {
         let q = Quantizer { layer, bits: plan.numbers.bits };
         let f = plan.numbers.frac;
-        let Forms { scales, norm, gated, gate, x, bc, scan } = forms;
+        let Forms { scales, norm, gated, gate, x, bc, softplus, exp } = forms;
         let (inner, channels) = (shape.inner(), shape.conv_dim());
         let in_proj = Linear::new(shape.d_model, shape.proj_dim(), &in_rows(&q, shape, &scales, &norm, w)?);
         let width = shape.conv_width;
@@ -147,8 +129,9 @@ impl Block {
         let taps = (0..width).map(|d| q.all("conv", tap(d), scales.conv_tap)).collect::<Result<_>>()?;
         let bias = q.all("conv bias", w.conv_bias.iter().map(|&v| v.into()), plan.conv_frac(&scales))?;
         let step_bias = q.all("dt bias", w.dt_bias.iter().map(|&v| v.into()), f + scales.step_weight)?;
-        let rates: Vec<f64> = w.a_log.iter().map(|&v| f64::from(v).exp()).collect();
-        let (steps, scan) = scan_parts(layer, plan, scales, scan, shape.delta_limit, &rates, &w.d)?;
+        let rates = w.a_log.iter().map(|&v| f64::from(v).exp());
+        let steps = steps(&q, plan, softplus, shape.delta_limit, rates)?;
+        let scan = scan::new(&q, plan, &scales, exp, &w.d)?;
         let out_proj = Linear::new(inner, shape.d_model, &out_rows(&q, &scales, &gated, w)?);
         Ok(Self {
             norm,

@@ -56,7 +56,7 @@ pub struct LayerGap {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// The plan's name.
-    pub plan: &'static str,
+    pub plan: String,
     /// Tokens of the document.
     pub tokens: usize,
     /// By layer and tensor, in the order of computation.

@@ -2,12 +2,12 @@
 
 use super::activation::Steps;
 use super::error::TwinError;
-use super::quantize::{Block, Quantizer, Scan};
+use super::quantize::{Block, Quantizer};
 use super::rounding::Rounding;
 use super::run::Twin;
 use super::scan::Packet;
 use crate::float::Layer;
-use crate::outline::{Outline, scale};
+use crate::outline::Outline;
 use crate::{ModelError, Result};
 
 /// One layer's secrets but for its two matrices ([`Twin::in_proj`], [`Twin::out_proj`]). No `Debug`: they are
@@ -25,7 +25,7 @@ pub struct LayerSecrets<'a> {
     /// By head, in units of softplus' comparison: where dt, reduced, is at or above it, A Delta is -16.
     /// Between one unit below the reduced inputs of the form and two above.
     pub thresholds: &'a [i64],
-    /// D by head, at s.mixed bits.
+    /// D by head, at the scale that the scan's kernel takes: s.mixed bits in block dual form.
     pub skip: &'a [i64],
 }
 
@@ -48,7 +48,7 @@ impl Twin {
     /// A layer's secrets; `None` beyond the last layer and in the paper plan.
     pub fn secrets(&self, layer: usize) -> Option<LayerSecrets<'_>> {
         let block = self.blocks.get(layer)?;
-        let (Steps::Fast { rates, thresholds, .. }, Scan::Dual(dual)) = (&block.steps, &block.scan) else {
+        let Steps::Fast { rates, thresholds, .. } = &block.steps else {
             return None;
         };
         Some(LayerSecrets {
@@ -57,7 +57,7 @@ impl Twin {
             step_bias: &block.step_bias,
             rates,
             thresholds,
-            skip: &dual.skip,
+            skip: block.scan.skip(),
         })
     }
 
@@ -90,8 +90,8 @@ impl Twin {
         Some(HeadSecrets { weights: &head.weights, bias: &head.bias })
     }
 
-    /// The scan of a layer alone, from x, B, C (s.x and s.bc bits), Delta and A Delta (22 bits): y at
-    /// s.scanned.
+    /// The scan of a layer alone, from x, B, C (s.x and s.bc bits), Delta and A Delta (both at the plan's
+    /// bits of Delta): y at s.scanned.
     pub fn scan(
         &self,
         layer: usize,
@@ -100,11 +100,8 @@ impl Twin {
         z: &[i64],
         rounding: &mut Rounding,
     ) -> Result<Vec<i64>> {
-        let (shape, count) = (self.config.shape(), self.blocks.len());
-        let Some(Scan::Dual(dual)) = self.blocks.get(layer).map(|block| &block.scan) else {
-            let reason = format!("layer {layer} of {count} has no scan in block dual form");
-            return Err(ModelError::Outline { reason });
-        };
+        let shape = self.config.shape();
+        let (block, _, q) = self.part(layer)?;
         let tokens = delta.len() / shape.heads;
         if tokens == 0 {
             return Err(ModelError::NoTokens);
@@ -120,14 +117,14 @@ impl Twin {
             }
         }
         // Sums of positive values would leave the range of exp; sums of huge ones that of i64.
-        let lowest = -(1i64 << (scale::RING.bits() - 2));
+        let lowest = -(1i64 << (q.bits - 2));
         if let Some(&value) = z.iter().find(|z| !(lowest..=0).contains(*z)) {
-            let unit = (-f64::from(scale::DECAY)).exp2();
+            let unit = (-f64::from(self.plan().numbers.delta)).exp2();
             let (value, low, remedy) = (value as f64 * unit, lowest as f64 * unit, "A is negative and Delta is not");
             return Err(TwinError::Range { layer, tensor: "A Delta", value, low, high: 0.0, remedy }.into());
         }
         let mut run = self.start(rounding);
         run.layer = layer;
-        Ok(dual.run(&mut run, &Packet { shape, xbc, delta, z, last: false })?.0)
+        Ok(block.scan.run(&mut run, &Packet { shape, xbc, delta, z, last: false })?.0)
     }
 }

@@ -114,7 +114,7 @@ fn without_the_clamp_a_violent_head_remembers() {
     let state = |plan| states(&heads, plan, &mut Rounding::nearest()).unwrap()[0][0];
     // Only the last token's Delta x B is left.
     assert!((state(Plan::FAST) - 0.1).abs() < 0.001, "{}", state(Plan::FAST));
-    assert!(state(Plan::FAST.without_clamp()) > 1.0, "{}", state(Plan::FAST.without_clamp()));
+    assert!(state(Plan { clamp: false, ..Plan::FAST }) > 1.0, "{}", state(Plan { clamp: false, ..Plan::FAST }));
 }
 
 /// The twin computes what the plan says and nothing else: no choice is replaced by another.
@@ -124,12 +124,10 @@ fn choices_without_a_common_twin_are_refused_by_name() {
     let model = model_with(shape(32, 4, 16, 16), 61, |_| ());
     let calibration = Calibration::collect(&model, [document(150, 9)]).unwrap();
     let others = [
-        (Plan { scan: Scan::HeScan, ..Plan::FAST }, "scan HeScan"),
-        (Plan { norm: Norm::Nerms, ..Plan::FAST }, "norm Nerms"),
         (Plan { activations: Plan::PAPER.activations, ..Plan::FAST }, "activations Polynomial"),
-        (Plan { scan: Scan::Dual, ..Plan::PAPER }, "scan Dual"),
-        (Plan { norm: Norm::Buckets, ..Plan::PAPER }, "norm Buckets"),
-        (Plan { activations: Plan::FAST.activations, ..Plan::PAPER }, "activations Piecewise"),
+        (Plan { scan: Scan::Dual, ..Plan::PAPER_44 }, "scan Dual"),
+        (Plan { norm: Norm::Buckets, ..Plan::PAPER_44 }, "norm Buckets"),
+        (Plan { activations: Plan::FAST.activations, ..Plan::PAPER_44 }, "activations Five"),
     ];
     let xbc = Matrix::from_rows(3, 96, vec![0.5; 3 * 96]).unwrap();
     let steps = Matrix::from_rows(3, 4, vec![0.1; 12]).unwrap();
@@ -142,7 +140,7 @@ fn choices_without_a_common_twin_are_refused_by_name() {
         let alone = states(&heads, plan, &mut Rounding::nearest());
         assert_eq!(alone.is_err(), !name.starts_with("norm"), "{name}");
     }
-    for plan in [Plan::FAST, Plan::PAPER] {
+    for plan in [Plan::FAST, Plan::PAPER_44] {
         assert!(
             Twin::new(&model, &calibration, plan).is_ok() && states(&heads, plan, &mut Rounding::nearest()).is_ok()
         );
@@ -155,10 +153,10 @@ fn finer_silu_is_closer_and_reports_say_so() {
     let model = model_with(shape(32, 4, 16, 16), 60, |_| ());
     let ids = document(300, 8);
     let report = |plan| twin(&model, 300, plan).report(&model, &ids).unwrap();
-    let (five, ten) = (report(Plan::FAST), report(Plan::FAST.with_silu(SiluForm::Ten)));
+    let (five, ten) = (report(Plan::FAST), report(Plan::FAST.with_activations(Activations::Ten)));
     let last = |r: &Report| r.layers.last().unwrap().gap;
     assert!(last(&ten).rms < 0.6 * last(&five).rms, "{:?} {:?}", last(&ten), last(&five));
-    assert_eq!((five.layers.len(), five.tokens, five.plan), (2 * 4 + 1, 300, "fast"));
+    assert_eq!((five.layers.len(), five.tokens, &five.plan[..]), (2 * 4 + 1, 300, "fast"));
     assert_eq!((five.float_class, five.closest.len()), (five.twin_class, 5));
     assert!(five.closest.windows(2).all(|w| w[0].used >= w[1].used) && five.closest[0].used < 1.0);
     let json = serde_json::to_string(&five).unwrap();
@@ -171,7 +169,7 @@ fn paper_plan_runs() {
     let model = model_with(shape(32, 4, 16, 16), 60, |_| ());
     let ids = document(200, 8);
     let report = |plan| twin(&model, 200, plan).report(&model, &ids).unwrap();
-    let (fast, paper) = (report(Plan::FAST), report(Plan::PAPER));
+    let (fast, paper) = (report(Plan::FAST), report(Plan::PAPER_44));
     let delta = |r: &Report| r.layers.iter().find(|g| g.tensor == "delta").unwrap().gap.bits;
     assert!(delta(&paper) < 4.0 && delta(&fast) > 7.0, "{} {}", delta(&paper), delta(&fast));
     assert!(paper.layers.last().unwrap().gap.bits > 1.0, "{:?}", paper.layers.last());

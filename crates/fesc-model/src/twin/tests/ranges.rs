@@ -7,10 +7,11 @@ use fesc_approx::ApproxError;
 use fesc_approx::paper::nerms::NeRms;
 
 use super::super::activation::Steps;
+use super::super::exponent::Exp;
 use super::super::norm::Norm;
+use super::super::quantize::Quantizer;
 use super::super::range::Run;
-use super::super::recurrence::Sequential;
-use super::super::scan::{Dual, Packet};
+use super::super::scan::{self, Packet};
 use super::*;
 use crate::Result;
 use crate::outline::{Exponential, NormForm, Root, softplus_form};
@@ -60,7 +61,7 @@ const FEED: Feed = Feed { tokens: 2, x: 1.0, b: 1.0, c: 1.0, delta: 0.1, z: 0.0,
 impl Feed {
     fn run(self, plan: Plan) -> &'static str {
         let shape = shape(4, 1, 1, 1);
-        let paper = plan == Plan::PAPER;
+        let paper = plan == Plan::PAPER_44;
         let (wide, narrow, fine) = if paper { (19, 19, 19) } else { (16, 14, 22) };
         let int = |v: f64, frac: u32| (v * f64::from(frac).exp2()) as i64;
         let row = [int(self.x, wide), int(self.b, narrow), int(self.c, narrow)];
@@ -69,14 +70,17 @@ impl Feed {
         let packet = Packet { shape: &shape, xbc: &xbc, delta: &delta, z: &z, last: false };
         let mut nearest = Rounding::nearest();
         let mut run = Run::new(plan.ring_bits(), true, &mut nearest);
-        if paper {
-            let scan = Sequential::new(Sequential::form(0).unwrap(), 19, vec![int(20.0, 19)]);
-            return named(scan.run(&mut run, &packet));
-        }
-        let scales = Scales { state: self.state, ..SCALES };
         let form = ExpForm::Power;
-        let (chunk, document) = (Exponential::chunk(0, form, 22).unwrap(), Exponential::document(0, form, 22).unwrap());
-        named(Dual { scales, chunk, document, skip: vec![0] }.run(&mut run, &packet))
+        let (skip, exp) = match paper {
+            true => (20.0, Exp::paper(0).unwrap()),
+            false => {
+                let sums = [Exponential::chunk(0, form, 22).unwrap(), Exponential::document(0, form, 22).unwrap()];
+                (0.0, Exp::Sums(Box::new(sums)))
+            }
+        };
+        let q = Quantizer { layer: 0, bits: plan.ring_bits() };
+        let scan = scan::new(&q, &plan, &Scales { state: self.state, ..SCALES }, exp, &[skip]).unwrap();
+        named(scan.run(&mut run, &packet))
     }
 }
 
@@ -99,7 +103,7 @@ fn scan() {
 
 #[test]
 fn paper_scan() {
-    let paper = |feed: Feed| feed.run(Plan::PAPER);
+    let paper = |feed: Feed| feed.run(Plan::PAPER_44);
     let small = Feed { x: 0.5, ..FEED };
     assert_eq!(paper(small), "nothing");
     assert_eq!(paper(FEED), "D x");
@@ -114,9 +118,9 @@ fn norms() {
     let span = Span { min: 0.5, max: 2.0 };
     let norm = |data: &mut [i64], plan: Plan, square: u32| {
         let norm = if plan == Plan::FAST {
-            Norm::Fast(NormForm::new(0, 4, square, 1e-5, Root::choose(4, span, 1e-5)).unwrap())
+            Norm::Fast(NormForm::new(plan.norm, 0, 4, square, 1e-5, Root::choose(plan.norm, 4, span, 1e-5)).unwrap())
         } else {
-            Norm::paper(0, square, 4, span, 1e-5).unwrap()
+            Norm::new(0, &plan, None, 4, span, 1e-5).unwrap()
         };
         let mut nearest = Rounding::nearest();
         named(norm.run(&mut Run::new(plan.ring_bits(), true, &mut nearest), data, 4, plan.frac()))
@@ -126,11 +130,11 @@ fn norms() {
     assert_eq!(norm(&mut [1 << 22; 4], Plan::FAST, 16), "sum of squares of a norm");
     assert_eq!(norm(&mut [1 << 19; 4], Plan::FAST, 16), "variance of a norm");
     assert_eq!(norm(&mut [1 << 10; 4], Plan::FAST, 16), "variance of a norm");
-    assert_eq!(norm(&mut [1 << 19; 4], Plan::PAPER, 19), "nothing");
-    assert_eq!(norm(&mut [5 << 19; 4], Plan::PAPER, 19), "square of one value");
-    assert_eq!(norm(&mut [3 << 19; 4], Plan::PAPER, 19), "variance of a norm");
+    assert_eq!(norm(&mut [1 << 19; 4], Plan::PAPER_44, 19), "nothing");
+    assert_eq!(norm(&mut [5 << 19; 4], Plan::PAPER_44, 19), "square of one value");
+    assert_eq!(norm(&mut [3 << 19; 4], Plan::PAPER_44, 19), "variance of a norm");
     // A vector of one large value: 16 times the mean does not fit 44 bits.
-    let lone = Norm::paper(0, 19, 4096, Span { min: 1e-3, max: 2e-3 }, 1e-5).unwrap();
+    let lone = Norm::new(0, &Plan::PAPER_44, None, 4096, Span { min: 1e-3, max: 2e-3 }, 1e-5).unwrap();
     let mut data = vec![0; 4096];
     data[0] = 3 << 18;
     let mut nearest = Rounding::nearest();

@@ -1,7 +1,7 @@
 //! The scan in segments: nothing new inside one, one more rounding of the state after each.
 
 use super::super::range::Run;
-use super::super::scan::{Dual, Packet};
+use super::super::scan::{Dual, Packet, Scan};
 use super::*;
 use crate::outline::Exponential;
 use crate::outline::scale::SEGMENT;

@@ -126,7 +126,7 @@ fn stages_by_themselves() {
     let model = model_with(shape(32, 4, 16, 16), 80, |_| ());
     let ids = document(300, 10);
     let five = stages(&twin(&model, 300, Plan::FAST), &ids);
-    let ten = stages(&twin(&model, 300, Plan::FAST.with_silu(SiluForm::Ten)), &ids);
+    let ten = stages(&twin(&model, 300, Plan::FAST.with_activations(Activations::Ten)), &ids);
     println!("five thresholds {five:.0?}\nten thresholds {ten:.0?}");
     let bounds = [(Tensor::Delta, 60.0), (Tensor::Scanned, 40.0), (Tensor::Gated, 250.0), (Tensor::Residual, 100.0)];
     for ((tensor, deviation, _), (want, bound)) in five.iter().zip(bounds) {

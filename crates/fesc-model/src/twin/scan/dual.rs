@@ -28,50 +28,28 @@
 use fesc_ring::View;
 use rayon::prelude::*;
 
-use super::exponent::exponential;
-use super::linear::{add_product, exact, view};
-use super::range::{Local, Quantity as Q, Run};
+use super::super::error::TwinError;
+use super::super::exponent::exponential;
+use super::super::linear::{add_product, exact, view};
+use super::super::range::{Local, Quantity as Q, Run};
+use super::{Packet, Scan};
+use crate::Result;
 use crate::outline::scale::{CHUNK, DELTA, SEGMENT};
 use crate::outline::{Exponential, Scales};
-use crate::{Result, Shape};
 
-/// What a scan takes, one row per token.
-#[derive(Clone, Copy)]
-pub(super) struct Packet<'a> {
-    pub(super) shape: &'a Shape,
-    /// x, B, C.
-    pub(super) xbc: &'a [i64],
-    /// Delta, one value per head.
-    pub(super) delta: &'a [i64],
-    /// A Delta, not positive.
-    pub(super) z: &'a [i64],
-    /// Whether the state after the last token is wanted. A model has no use for it.
-    pub(super) last: bool,
-}
-
-impl<'a> Packet<'a> {
-    pub(super) fn tokens(&self) -> usize {
-        self.delta.len() / self.shape.heads
-    }
-
-    /// First column of B of a group.
-    pub(super) fn b_column(&self, group: usize) -> usize {
-        self.shape.inner() + group * self.shape.state
-    }
-
-    fn window(&self, from: usize, q: usize, first: usize, count: usize) -> Result<View<'a>> {
-        let all = view(self.xbc, self.tokens(), self.shape.conv_dim())?;
-        Ok(all.window(from..from + q, first..first + count).map_err(super::TwinError::from)?)
-    }
+/// Tokens `from` to `from + q` of some columns of x, B, C.
+fn window<'a>(p: &Packet<'a>, from: usize, q: usize, first: usize, count: usize) -> Result<View<'a>> {
+    let all = view(p.xbc, p.tokens(), p.shape.conv_dim())?;
+    Ok(all.window(from..from + q, first..first + count).map_err(TwinError::from)?)
 }
 
 /// The scan of one layer.
-pub(super) struct Dual {
-    pub(super) scales: Scales,
-    pub(super) chunk: Exponential,
-    pub(super) document: Exponential,
+pub(in crate::twin) struct Dual {
+    pub(in crate::twin) scales: Scales,
+    pub(in crate::twin) chunk: Exponential,
+    pub(in crate::twin) document: Exponential,
     /// D at the scale of M.
-    pub(super) skip: Vec<i64>,
+    pub(in crate::twin) skip: Vec<i64>,
 }
 
 /// What one chunk leaves: its own state (`state` rows of `inner`), exp(cs) by token and head, its whole sum
@@ -83,15 +61,24 @@ struct Left {
     end: Vec<i64>,
 }
 
-impl Dual {
-    /// y at s.scanned, and the state with which the document ends (`state` rows of `inner`; empty if it is
-    /// not wanted).
-    pub(super) fn run(&self, run: &mut Run<'_>, p: &Packet<'_>) -> Result<(Vec<i64>, Vec<i64>)> {
+impl Scan for Dual {
+    fn run(&self, run: &mut Run<'_>, p: &Packet<'_>) -> Result<(Vec<i64>, Vec<i64>)> {
         self.run_in(run, p, SEGMENT)
     }
 
-    /// The same in segments of any number of chunks.
-    pub(super) fn run_in(&self, run: &mut Run<'_>, p: &Packet<'_>, segment: usize) -> Result<(Vec<i64>, Vec<i64>)> {
+    fn skip(&self) -> &[i64] {
+        &self.skip
+    }
+}
+
+impl Dual {
+    /// The scan in segments of any number of tokens that whole chunks have.
+    pub(in crate::twin) fn run_in(
+        &self,
+        run: &mut Run<'_>,
+        p: &Packet<'_>,
+        segment: usize,
+    ) -> Result<(Vec<i64>, Vec<i64>)> {
         let inner = p.shape.inner();
         let mut y = vec![0i64; p.tokens() * inner];
         let count = p.tokens().div_ceil(segment);
@@ -155,8 +142,8 @@ impl Dual {
         let mut part = vec![0i64; q * dim];
         let mut weighted = vec![0i64; if keep { q * inner } else { 0 }];
         for group in 0..shape.groups {
-            let b = p.window(from, q, p.b_column(group), n)?;
-            let c = p.window(from, q, p.b_column(group) + shape.group_width(), n)?;
+            let b = window(p, from, q, p.b_column(group), n)?;
+            let c = window(p, from, q, p.b_column(group) + shape.group_width(), n)?;
             exact(&mut scores, c, b.t())?;
             for (i, row) in scores.chunks_exact_mut(q).enumerate() {
                 row[..=i].iter_mut().for_each(|v| *v = local.round(Q::Score, *v, 2 * s.bc, s.score));
@@ -179,7 +166,7 @@ impl Dual {
                     row[i] += self.skip[head];
                     row[i + 1..].fill(0);
                 }
-                exact(&mut part, view(&mixed, q, q)?, p.window(from, q, head * dim, dim)?)?;
+                exact(&mut part, view(&mixed, q, q)?, window(p, from, q, head * dim, dim)?)?;
                 for (y, part) in y.chunks_exact_mut(inner).zip(part.chunks_exact(dim)) {
                     y[head * dim..(head + 1) * dim].copy_from_slice(part);
                 }
@@ -256,9 +243,9 @@ impl Dual {
         let mut state = vec![0i64; n * inner];
         let mut part = vec![0i64; n * width];
         for group in 0..shape.groups {
-            let b = p.window(from, q, p.b_column(group), n)?;
+            let b = window(p, from, q, p.b_column(group), n)?;
             let v = view(weighted, q, inner)?;
-            let v = v.window(0..q, group * width..(group + 1) * width).map_err(super::TwinError::from)?;
+            let v = v.window(0..q, group * width..(group + 1) * width).map_err(TwinError::from)?;
             exact(&mut part, b.t(), v)?;
             for (out, part) in state.chunks_exact_mut(inner).zip(part.chunks_exact(width)) {
                 for (out, &v) in out[group * width..(group + 1) * width].iter_mut().zip(part) {
@@ -342,9 +329,9 @@ impl Dual {
         if !state.is_empty() {
             let mut part = vec![0i64; q * width];
             for group in 0..shape.groups {
-                let c = p.window(from, q, p.b_column(group) + shape.group_width(), n)?;
+                let c = window(p, from, q, p.b_column(group) + shape.group_width(), n)?;
                 let h = view(state, n, inner)?;
-                let h = h.window(0..n, group * width..(group + 1) * width).map_err(super::TwinError::from)?;
+                let h = h.window(0..n, group * width..(group + 1) * width).map_err(TwinError::from)?;
                 exact(&mut part, c, h)?;
                 for ((t, y), part) in y.chunks_exact_mut(inner).enumerate().zip(part.chunks_exact(width)) {
                     for (i, &v) in part.iter().enumerate() {

@@ -4,38 +4,25 @@
 //! must stay below 2^42 at 38 bits: 16 in absolute value. What passes that is an error that names it, and a
 //! finding about the setting.
 
-use fesc_approx::paper::PaperPlan;
-use fesc_approx::paper::mmexp::{MinimaxExp, MinimaxExpFixed};
+use fesc_approx::paper::mmexp::MinimaxExpFixed;
 use rayon::prelude::*;
 
-use super::activation::minimax_exp;
-use super::error::TwinError;
-use super::range::{Local, Quantity as Q, Run};
-use super::scan::Packet;
+use super::super::activation::minimax_exp;
+use super::super::range::{Local, Quantity as Q, Run};
+use super::{Packet, Scan};
 use crate::Result;
 
 /// The scan of one layer.
 pub(super) struct Sequential {
-    exp: MinimaxExpFixed,
-    frac: u32,
+    pub(super) exp: MinimaxExpFixed,
+    pub(super) frac: u32,
     /// D at F bits.
-    skip: Vec<i64>,
+    pub(super) skip: Vec<i64>,
 }
 
-impl Sequential {
-    pub(super) fn new(exp: MinimaxExpFixed, frac: u32, skip: Vec<i64>) -> Self {
-        Self { exp, frac, skip }
-    }
-
-    /// The paper's exp.
-    pub(super) fn form(layer: usize) -> Result<MinimaxExpFixed> {
-        let build = || MinimaxExp::paper(4)?.fixed(&PaperPlan::paper()?);
-        Ok(build().map_err(|source| TwinError::Form { layer, what: "exp", source })?)
-    }
-
-    /// y at F bits, and the state after the last token: by head, `head_dim` rows of `state`.
-    pub(super) fn run(&self, run: &mut Run<'_>, p: &Packet<'_>) -> Result<(Vec<i64>, Vec<Vec<i64>>)> {
-        let (heads, dim, inner) = (p.shape.heads, p.shape.head_dim, p.shape.inner());
+impl Scan for Sequential {
+    fn run(&self, run: &mut Run<'_>, p: &Packet<'_>) -> Result<(Vec<i64>, Vec<i64>)> {
+        let (heads, dim, n, inner) = (p.shape.heads, p.shape.head_dim, p.shape.state, p.shape.inner());
         let mut locals = run.locals(heads);
         let by_head: Vec<(Vec<i64>, Vec<i64>)> =
             locals.par_iter_mut().enumerate().map(|(head, local)| self.head(local, p, head)).collect();
@@ -46,9 +33,21 @@ impl Sequential {
                 part.copy_from_slice(&all[t * dim..(t + 1) * dim]);
             }
         }
-        Ok((y, by_head.into_iter().map(|(_, state)| state).collect()))
+        let mut last = vec![0i64; if p.last { n * inner } else { 0 }];
+        for (i, row) in last.chunks_exact_mut(inner).enumerate() {
+            let entries = by_head.iter().flat_map(|(_, state)| state.iter().skip(i).step_by(n));
+            row.iter_mut().zip(entries).for_each(|(to, &from)| *to = from);
+        }
+        Ok((y, last))
     }
 
+    fn skip(&self) -> &[i64] {
+        &self.skip
+    }
+}
+
+impl Sequential {
+    /// y of a head, and its state: `head_dim` rows of `state`.
     fn head(&self, local: &mut Local, p: &Packet<'_>, head: usize) -> (Vec<i64>, Vec<i64>) {
         let (shape, f) = (p.shape, self.frac);
         let (dim, n) = (shape.head_dim, shape.state);

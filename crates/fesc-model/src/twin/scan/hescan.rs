@@ -1,0 +1,85 @@
+//! The scan under CKKS: the recurrence token by token on the integers of the packet, in floating point.
+//!
+//! `a = min(max(exp(z), 0), 1)` at s.exp; `u = round(Delta x)` at [`PUSHED`] bits; then, not rounded,
+//! `h = a h + u B`, `m = sum h C`; `y = round(m) + round(D x)` at s.scanned. CKKS computes the same with an
+//! error that its noise formula states; the conversion to shares may round more coarsely than s.scanned. The
+//! block dual form under CKKS takes exp of sums where this multiplies exps: its error is that of the form.
+
+use rayon::prelude::*;
+
+use super::super::exponent::exponential;
+use super::super::range::{Local, Quantity as Q, Run};
+use super::{Packet, Scan};
+use crate::Result;
+use crate::outline::scale::{DELTA, PUSHED};
+use crate::outline::{Exponential, Scales};
+
+/// The scan of one layer.
+pub(super) struct HeScan {
+    pub(super) scales: Scales,
+    /// exp of one token's A Delta.
+    pub(super) exp: Exponential,
+    /// D at s.mixed.
+    pub(super) skip: Vec<i64>,
+}
+
+impl Scan for HeScan {
+    fn run(&self, run: &mut Run<'_>, p: &Packet<'_>) -> Result<(Vec<i64>, Vec<i64>)> {
+        let (heads, dim, n, inner) = (p.shape.heads, p.shape.head_dim, p.shape.state, p.shape.inner());
+        let mut locals = run.locals(heads);
+        let by_head: Vec<(Vec<i64>, Vec<f64>)> =
+            locals.par_iter_mut().enumerate().map(|(head, local)| self.head(local, p, head)).collect();
+        run.settle(locals)?;
+        let mut y = vec![0i64; p.tokens() * inner];
+        for (t, row) in y.chunks_exact_mut(inner).enumerate() {
+            for (part, (all, _)) in row.chunks_exact_mut(dim).zip(&by_head) {
+                part.copy_from_slice(&all[t * dim..(t + 1) * dim]);
+            }
+        }
+        let unit = f64::from(self.scales.state).exp2();
+        let mut last = vec![0i64; if p.last { n * inner } else { 0 }];
+        for (i, row) in last.chunks_exact_mut(inner).enumerate() {
+            let entries = by_head.iter().flat_map(|(_, state)| state.iter().skip(i).step_by(n));
+            row.iter_mut().zip(entries).for_each(|(to, &from)| *to = (from * unit).round() as i64);
+        }
+        Ok((y, last))
+    }
+
+    fn skip(&self) -> &[i64] {
+        &self.skip
+    }
+}
+
+impl HeScan {
+    /// y of a head, and its state: `head_dim` rows of `state`.
+    fn head(&self, local: &mut Local, p: &Packet<'_>, head: usize) -> (Vec<i64>, Vec<f64>) {
+        let (shape, s) = (p.shape, &self.scales);
+        let (dim, n) = (shape.head_dim, shape.state);
+        let b_at = p.b_column(head / (shape.heads / shape.groups));
+        let c_at = b_at + shape.group_width();
+        let unit = |frac: u32| (-f64::from(frac)).exp2();
+        // Of a product u B C, and of a decay.
+        let (product, decay) = (unit(PUSHED + 2 * s.bc) * f64::from(s.scanned).exp2(), unit(s.exp));
+        let mut state = vec![0f64; dim * n];
+        let mut out = Vec::with_capacity(p.tokens() * dim);
+        for t in 0..p.tokens() {
+            let row = &p.xbc[t * shape.conv_dim()..][..shape.conv_dim()];
+            let (b, c) = (&row[b_at..b_at + n], &row[c_at..c_at + n]);
+            let (delta, z) = (p.delta[t * shape.heads + head], p.z[t * shape.heads + head]);
+            let a = exponential(local, &self.exp, z).clamp(0, 1 << s.exp) as f64 * decay;
+            for (h, &x) in state.chunks_exact_mut(n).zip(&row[head * dim..(head + 1) * dim]) {
+                let u = local.round(Q::DeltaX, delta.saturating_mul(x), DELTA + s.x, PUSHED) as f64;
+                let skip = local.round(Q::Skip, x.saturating_mul(self.skip[head]), s.mixed + s.x, s.scanned);
+                let mut m = 0.0;
+                for ((h, &b), &c) in h.iter_mut().zip(b).zip(c) {
+                    *h = a * *h + u * b as f64;
+                    m += *h * c as f64;
+                }
+                out.push(skip.saturating_add((m * product).round() as i64));
+            }
+        }
+        let state_unit = unit(PUSHED + s.bc);
+        state.iter_mut().for_each(|h| *h *= state_unit);
+        (out, state)
+    }
+}
