@@ -51,7 +51,7 @@ fn main() -> Result<(), Fail> {
         let dealt = start.elapsed().as_secs_f64();
         let start = Instant::now();
         kernel
-            .run(&mut party, &packet, (role == Role::P1).then_some(&skip), None)
+            .run(&mut party, None, &packet, (role == Role::P1).then_some(&skip), None)
             .map_err(|e: ScanError| e.to_string())?;
         Ok((dealt, start.elapsed().as_secs_f64()))
     };

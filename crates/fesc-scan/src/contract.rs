@@ -5,6 +5,7 @@
 //! or with a carry. `z = A Delta` is not positive. A kernel may compute this in any form; what it shows is
 //! the packet, the output and its cost.
 
+use fesc_hybrid::keys::Keys;
 use fesc_mpc::{Ledger, Party, Shared};
 
 use crate::Result;
@@ -42,13 +43,17 @@ pub trait Scan {
     /// y at s.scanned, rows of `inner` values, and the state after the segment if the kernel was made to keep
     /// it.
     ///
-    /// `skip` is D at s.mixed, one value per head: the server's (P1) secret, `None` at the client.
+    /// `keys` are the client's CKKS keys, for kernels that need them.
+    ///
+    /// `skip` is D, one value per head, at the scale of the kernel's twin (s.mixed in block dual form): the
+    /// server's (P1) secret, `None` at the client.
     ///
     /// # Errors
     /// If a tensor does not fit the kernel's shape, or the protocol fails.
     fn run(
         &self,
         party: &mut Party,
+        keys: Option<Keys<'_>>,
         packet: &Packet,
         skip: Option<&[i64]>,
         carry: Option<&Carry>,

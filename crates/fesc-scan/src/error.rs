@@ -1,5 +1,7 @@
 //! What can go wrong in a scan.
 
+use fesc_approx::ApproxError;
+use fesc_hybrid::HybridError;
 use fesc_mpc::MpcError;
 
 /// The result of this crate.
@@ -12,6 +14,12 @@ pub enum ScanError {
     /// A protocol failed.
     #[error(transparent)]
     Mpc(#[from] MpcError),
+    /// A conversion or a circuit was refused, or failed.
+    #[error(transparent)]
+    Hybrid(#[from] HybridError),
+    /// A form cannot be built.
+    #[error(transparent)]
+    Form(#[from] ApproxError),
     /// The segment has no token or too many.
     #[error("a segment of {tokens} tokens: the scan takes 1 to {most} at once; longer documents go segment by segment")]
     Tokens {

@@ -5,8 +5,9 @@
 //! exact cost declared before.
 //!
 //! # What is in it
-//! - [`Scan`], [`Packet`], [`Carry`]: the contract;
+//! - [`Scan`], [`Packet`], [`Carry`]: the contract; [`on_shares`]: the kernel that a plan names;
 //! - [`Dual`]: the block dual form, one segment at a time, a [`Carry`] between segments;
+//! - [`hescan`]: the scan under CKKS; [`Encrypted`]: the same as a kernel on shares;
 //! - [`cost_by_chunk`]: what the size of a chunk costs.
 //!
 //! # Example
@@ -34,7 +35,9 @@
 mod contract;
 mod cost;
 mod dual;
+mod encrypted;
 mod error;
+mod exponential;
 pub mod hescan;
 #[cfg(test)]
 mod tests;
@@ -42,4 +45,21 @@ mod tests;
 pub use contract::{Carry, Packet, Scan};
 pub use cost::{ChunkCost, cost_by_chunk};
 pub use dual::Dual;
+pub use encrypted::{Encrypted, Geometry, Totals};
 pub use error::{Result, ScanError};
+
+use fesc_model::outline::LayerForms;
+use fesc_model::{Shape, plan};
+
+/// Makes a kernel for so many tokens of one segment, with a state that enters or is handed on.
+pub type Make = fn(&Shape, &LayerForms, tokens: usize, carry_in: bool, carry_out: bool) -> Result<Box<dyn Scan>>;
+
+/// The kernel on shares that a plan names, if it is one.
+pub fn on_shares(scan: plan::Scan) -> Option<Make> {
+    match scan {
+        plan::Scan::Dual => {
+            Some(|shape, forms, tokens, from, to| Ok(Box::new(Dual::new(shape, forms, tokens, from, to)?)))
+        }
+        plan::Scan::HeScan(_) => None,
+    }
+}

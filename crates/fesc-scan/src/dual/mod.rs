@@ -36,7 +36,6 @@
 mod layout;
 mod run;
 mod segment;
-mod steps;
 mod tree;
 mod wiring;
 
@@ -140,7 +139,7 @@ impl Dual {
     fn declare_one(&self, action: &Action<'_>, ledger: &mut Ledger) -> Result<()> {
         let bundle = &self.wiring.bundle;
         match action {
-            Action::Exp(form, count) => steps::declare_exponential(self.ring, form, *count, ledger)?,
+            Action::Exp(form, count) => crate::exponential::declare_exponential(self.ring, form, *count, ledger)?,
             Action::Start => ledger.need(Request::Bundle(bundle.clone())),
             Action::Open(masks) if masks.is_empty() => {}
             Action::Open(masks) => Opened::declare_open(bundle, masks, ledger),

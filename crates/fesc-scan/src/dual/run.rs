@@ -6,12 +6,13 @@ use fesc_mpc::{Ledger, Party, Role, Shared};
 
 use super::Dual;
 use super::layout::{add_to_diagonal, by_head, fill_level, lower_of, on_diagonal, pad, sums, triangle};
-use super::steps::{exponential, rescale};
 use super::tree::Target;
 use super::wiring::EnteredChunk;
 use crate::Result;
 use crate::contract::{Carry, Packet, Scan};
 use crate::error::{check, check_presence};
+use crate::exponential::{exponential, rescale};
+use fesc_hybrid::keys::Keys;
 
 /// Tensors on their way to one opening.
 type Ready = Vec<(usize, Shared)>;
@@ -36,6 +37,7 @@ impl Scan for Dual {
     fn run(
         &self,
         party: &mut Party,
+        _keys: Option<Keys<'_>>,
         packet: &Packet,
         skip: Option<&[i64]>,
         carry: Option<&Carry>,

@@ -235,6 +235,11 @@ impl HeScan for DualScan {
         self.output_lanes(i / self.blocks(), i % self.blocks())
     }
 
+    /// They are halved by another scale.
+    fn result_scale(&self) -> f64 {
+        2.0
+    }
+
     fn run<B: Backend>(&self, backend: &B, input: &(impl Fn(usize) -> Result<B::Ct> + Sync)) -> Result<Vec<B::Ct>> {
         run::run(self, backend, &|which| input(self.index(which)))
     }

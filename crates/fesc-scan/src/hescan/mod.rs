@@ -15,7 +15,9 @@
 //! [`Value::Decays`].
 
 pub mod chunks;
+pub mod cut;
 pub mod dual;
+pub mod kernel;
 pub mod lanes;
 pub mod paper;
 pub mod prefix;
@@ -103,6 +105,11 @@ pub trait HeScan: Sync {
     /// Which output `t E + e` lies in each slot of result `i`. An output that is named by several slots, of
     /// one or several results, is the sum of them.
     fn outputs(&self, i: usize) -> Vec<Lane<u32>>;
+
+    /// The scale of results over the canonical one of their level.
+    fn result_scale(&self) -> f64 {
+        1.0
+    }
 
     /// Computes. `input(i)` gives input `i`, as often as it is asked for: whoever holds the packet decides
     /// what stays in memory.

@@ -4,7 +4,7 @@
 use fesc_ckks::sets::Set;
 use fesc_hybrid::backend::{Backend, Chain, Count, Plain};
 
-use super::trial::{self, Inputs, Measured};
+use super::trial::{self, Inputs, Measured, Precision};
 use super::{HeScan, ScanShape};
 
 /// Runs a kernel in the clear at `slots` slots with `levels` levels; the largest error, relative to the
@@ -23,12 +23,27 @@ pub(crate) fn count(kernel: &impl HeScan, chain: Chain) -> Count {
     trial::count(kernel, chain).unwrap()
 }
 
-/// Runs a kernel with fresh keys of `set`, on so many threads. What is done must be what is counted.
+/// Runs a kernel with fresh keys of `set`, on so many threads. What is done must be what is counted, and the
+/// errors must be those of the formula.
 pub(crate) fn run_encrypted(kernel: &impl HeScan, set: &Set, threads: usize, seed: u8) -> Measured {
     let params = set.params().unwrap();
     let measured = trial::encrypted(kernel, &params, threads, Inputs::Held, seed).unwrap();
     assert_eq!(measured.tally, count(kernel, Chain::of(&params)).operations().tally());
+    let formula = trial::noise(kernel, &params, seed).unwrap();
+    errors_are_those_of_the_formula(kernel, measured.precision, formula);
     measured
+}
+
+/// Both ways: a formula that is too large says as little as one that is too small.
+fn errors_are_those_of_the_formula(kernel: &impl HeScan, measured: Precision, formula: f64) {
+    let Precision { rms, error, .. } = measured;
+    let shape = kernel.shape();
+    println!("{shape:?}: {:.2} bits, {:.3} times the formula", measured.bits(), rms / formula);
+    assert!(rms < 2.0 * formula && formula < 2.0 * rms, "{shape:?}: {rms:e}, formula {formula:e}");
+    // The largest of m errors under one key is about ln m deviations (`Plain`).
+    let most = 3.0 * formula * ((shape.tokens * shape.channels()) as f64).ln().max(1.0);
+    assert!(error < most, "{shape:?}: {error:e} is more than {most:e}");
+    assert!(measured.bits() >= 23.0, "{shape:?}: {measured:?}");
 }
 
 /// Shapes of the tests of every packing: tokens, heads, channels of a head, groups, states.

@@ -87,7 +87,7 @@ fn wrong_inputs_are_refused() {
     let run = |role, kernel: Dual, packet: Packet, skip: Option<&[i64]>, carry: Option<&Carry>| {
         let (channel, _peer) = Channel::memory_pair();
         let mut party = Party::new(role, channel, Box::new(Queue::default()));
-        let error = kernel.run(&mut party, &packet, skip, carry).err().unwrap();
+        let error = kernel.run(&mut party, None, &packet, skip, carry).err().unwrap();
         assert_eq!(party.channel().stats().total.sent_bytes, 0);
         error
     };

@@ -183,7 +183,7 @@ pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usiz
         let (mut out, mut carry) = (Vec::new(), None::<Carry>);
         for ((kernel, _), packet) in kernels.iter().zip(&packets) {
             let kernel: &dyn Scan = kernel;
-            let (y, next) = kernel.run(&mut party, &packet[role.index()], skip, carry.as_ref()).unwrap();
+            let (y, next) = kernel.run(&mut party, None, &packet[role.index()], skip, carry.as_ref()).unwrap();
             out.push(y);
             carry = next;
         }

@@ -150,10 +150,10 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
             let source = self.masked(layout.a(chunk, token), Mask { period: state * run, width: 1, at }, level)?;
             // Decays of two tokens meet in products: they must lie in the same slots.
             let compact = self.spread(source, 1, state, token % state)?;
-            match self.kernel.options.work {
-                Work::Counted => Ok(compact),
-                Work::Needed => self.spread_decay(compact, chunk),
-            }
+            self.backend.rescale(&match self.kernel.options.work {
+                Work::Counted => compact,
+                Work::Needed => self.spread_decay(compact, chunk)?,
+            })
         })
     }
 
@@ -169,7 +169,7 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
         let (state, place) = (layout.state, token % layout.state);
         let x = self.backend.part("broadcast", || {
             let x = self.masked(layout.x(chunk, token), Mask { period: state, width: 1, at: place }, level + 1)?;
-            self.spread(x, 1, state, place)
+            self.backend.rescale(&self.spread(x, 1, state, place)?)
         })?;
         let factor = self.factor(Factor::B, chunk, token, level + 1)?;
         self.backend.part(part, || self.backend.combine(level + 1, &[Term::Product(&x, &factor)]))
@@ -195,7 +195,7 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
             let place = token % run;
             let mask = Mask { period: run * state, width: state, at: place };
             let compact = self.masked(index, mask, highest)?;
-            self.spread(compact, state, run, place)
+            self.backend.rescale(&self.spread(compact, state, run, place)?)
         })?;
         let Some(held) = held else { return Ok(wide) };
         let lower = self.backend.lower(&wide, level);
@@ -204,11 +204,12 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
         lower
     }
 
-    /// An input times a mask, at `level`.
+    /// An input times a mask, to be spread and then rescaled to `level`: errors of the empty places would add
+    /// up while it is spread.
     fn masked(&self, index: usize, mask: Mask, level: usize) -> Result<B::Ct> {
         let source = (self.input)(index)?;
         let mask = self.encode(mask, 1.0, level + 1)?;
-        self.backend.combine(level + 1, &[Term::Plain(&*self.at(&source, level + 1)?, &mask)])
+        self.backend.multiply_plain(&*self.at(&source, level + 1)?, &mask)
     }
 
     /// A mask with this value where it is not zero.
@@ -228,13 +229,8 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
 
     /// Adds rotations by powers of two, to the left where `left` says so.
     fn axis(&self, c: B::Ct, stride: usize, count: usize, left: impl Fn(u32) -> bool) -> Result<B::Ct> {
-        let mut c = c;
-        for bit in 0..count.ilog2() {
-            let step = (stride << bit) as i64;
-            let moved = self.backend.rotate(&c, if left(bit) { step } else { -step })?;
-            c = self.backend.add(&c, &moved)?;
-        }
-        Ok(c)
+        let step = |bit| if left(bit) { (stride << bit) as i64 } else { -((stride << bit) as i64) };
+        self.backend.fold_by(c, &(0..count.ilog2()).map(step).collect::<Vec<_>>())
     }
 
     /// A value at a level, not copied if it is there already.

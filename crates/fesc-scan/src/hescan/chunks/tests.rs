@@ -1,13 +1,13 @@
 //! The kernel against the recurrence, the ledger and the formulas.
 #![allow(clippy::unwrap_used)]
 
-use fesc_ckks::sets::SCAN_D10;
-use fesc_hybrid::backend::{Chain, Count, Operation, Plain, PlainCt, Tally};
+use fesc_ckks::sets::{CHAIN_2, SCAN_D10, SCAN_D12};
+use fesc_hybrid::backend::{Chain, CkksCt, Count, Operation, Plain, PlainCt, Tally};
 
 use super::*;
 use crate::hescan::paper;
 use crate::hescan::tests::{SHAPES, count, equals_the_recurrence, run_encrypted, shape};
-use crate::hescan::trial::{ClearPacket, Precision};
+use crate::hescan::trial::{ClearPacket, Inputs, Precision, Trial};
 
 const PARALLEL: Carry = Carry::Parallel;
 const NEEDED: Work = Work::Needed;
@@ -290,14 +290,31 @@ fn what_does_not_fit_is_refused() {
 
 #[test]
 fn ciphertexts_give_the_recurrence_too() {
-    // Three chunks, and two chunks in three blocks.
-    let whole = options(16, 8);
+    // Two chunks of 32 channels, and all that the paper counts in three blocks.
+    let whole = Options { hold: true, ..options(512, 32) };
     let blocks = Options { work: Work::Counted, carry: SERIAL, hold: true, ..options(16, 2) };
-    for (sizes, options) in [([8, 3, 4, 1, 4], whole), ([6, 2, 4, 1, 4], blocks)] {
+    for (sizes, options, set) in [([32, 4, 16, 1, 16], whole, SCAN_D12), ([6, 2, 4, 1, 4], blocks, SCAN_D10)] {
         let shape = shape(sizes);
         let depth = kernel(shape, 1 << 14, options).depth();
-        let kernel = kernel(shape, 1 << 14, Options { end: SCAN_D10.levels - depth, ..options });
-        let run = run_encrypted(&kernel, &SCAN_D10, 2, 5);
-        assert!(run.precision.bits() > 20.0, "{:?}", run.precision);
+        let kernel = kernel(shape, 1 << 14, Options { end: set.levels - depth, ..options });
+        run_encrypted(&kernel, &set, 2, 5);
+    }
+}
+
+/// Ciphertexts of 1, 2 and 3 workers that share the chunks are those of one that has them all, bit for bit.
+#[test]
+fn workers_make_the_same_ciphertexts() {
+    // Six chunks of two channels in four tokens; the last worker of two has two pairs.
+    let kernel = kernel(shape([4, 3, 4, 1, 2]), 1 << 14, Options { hold: true, end: 2, ..options(4, 4) });
+    assert_eq!((kernel.chunks(), kernel.depth()), (6, CHAIN_2.levels - 2));
+    let trial = Trial::new(&kernel, &CHAIN_2.params().unwrap(), 2, Inputs::Held, 3).unwrap();
+    let input = |i| trial.input(i);
+    let alone = kernel.run(trial.server(), &input).unwrap();
+    assert!(trial.precision(&alone).unwrap().bits() > 20.0);
+    assert!(alone[0] != alone[1]);
+    for workers in 1..=3 {
+        let part = |g| kernel.run_chunks(trial.server(), &input, kernel.range(workers, g), None).unwrap();
+        let shared: Vec<CkksCt> = (0..workers).flat_map(part).collect();
+        assert!(shared == alone, "{workers} workers");
     }
 }

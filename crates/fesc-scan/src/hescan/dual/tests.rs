@@ -143,6 +143,5 @@ fn ciphertexts_give_the_recurrence_too() {
     for (kernel, set) in [(kernel, PROJECT), (carries, CHAIN_2)] {
         let run = run_encrypted(&kernel, &set, 2, 5);
         assert_eq!(run.tally.key_switches(), kernel.key_switches());
-        assert!(run.precision.bits() > 20.0, "{}: {:?}", set.name, run.precision);
     }
 }

@@ -1,4 +1,4 @@
-//! Two steps that the kernel is made of, each beside its declaration: a change of scale, and exp of sums.
+//! Two steps that kernels are made of, each beside its declaration: a change of scale, and exp of sums.
 
 use fesc_model::outline::{Exponential, scale};
 use fesc_mpc::activation::{Activation, ExpSquare, Piecewise};
@@ -9,12 +9,12 @@ use fesc_ring::Ring;
 use crate::Result;
 
 /// `x` at `from` fractional bits brought to `to`.
-pub(super) fn rescale(party: &mut Party, x: Shared, from: u32, to: u32) -> Result<Shared> {
+pub(crate) fn rescale(party: &mut Party, x: Shared, from: u32, to: u32) -> Result<Shared> {
     Ok(Rescale::new(x.ring(), from, to, x.len()).run(party, x)?)
 }
 
 /// exp of sums at DECAY bits: rounded to the form's input, then the form.
-pub(super) fn exponential(party: &mut Party, form: &Exponential, sums: Shared) -> Result<Shared> {
+pub(crate) fn exponential(party: &mut Party, form: &Exponential, sums: Shared) -> Result<Shared> {
     if sums.is_empty() {
         return Ok(sums);
     }
@@ -26,7 +26,7 @@ pub(super) fn exponential(party: &mut Party, form: &Exponential, sums: Shared) -
 }
 
 /// The cost of [`exponential`].
-pub(super) fn declare_exponential(ring: Ring, form: &Exponential, count: usize, ledger: &mut Ledger) -> Result<()> {
+pub(crate) fn declare_exponential(ring: Ring, form: &Exponential, count: usize, ledger: &mut Ledger) -> Result<()> {
     if count == 0 {
         return Ok(());
     }

@@ -1,0 +1,148 @@
+//! A random packet, and a kernel on it in the clear.
+
+use fesc_ckks::Params;
+use fesc_hybrid::Result;
+use fesc_hybrid::backend::{Chain, Count, Plain};
+use fesc_ring::Prg;
+use num_complex::Complex64;
+
+use crate::hescan::{HeScan, ScanShape, Value, decay_product};
+
+/// A packet in the clear.
+pub struct ClearPacket {
+    shape: ScanShape,
+    x: Vec<f64>,
+    a: Vec<f64>,
+    b: Vec<f64>,
+    c: Vec<f64>,
+}
+
+impl ClearPacket {
+    /// Values in -1 .. 1, decays in 0 .. 1, those of every second head above 0.9.
+    pub fn random(shape: ScanShape, seed: u8) -> Self {
+        let mut prg = Prg::from_seed([seed; 16]);
+        let mut unit = || (prg.next_u64() >> 11) as f64 / 2f64.powi(53);
+        let ScanShape { tokens, heads, groups, state, .. } = shape;
+        let mut signed = |n: usize| (0..n).map(|_| 2.0 * unit() - 1.0).collect::<Vec<f64>>();
+        let x = signed(tokens * shape.channels());
+        let (b, c) = (signed(tokens * groups * state), signed(tokens * groups * state));
+        let a = (0..tokens * heads).map(|i| if i % heads % 2 == 0 { unit() } else { 0.9 + 0.1 * unit() }).collect();
+        Self { shape, x, a, b, c }
+    }
+
+    /// One value.
+    pub fn value(&self, v: Value) -> f64 {
+        match v {
+            Value::X(i) => self.x[i as usize],
+            Value::A(i) => self.a[i as usize],
+            Value::B(i) => self.b[i as usize],
+            Value::C(i) => self.c[i as usize],
+            Value::Decays { head, from, to } => {
+                decay_product(&self.a, self.shape.heads, head as usize, from as usize..to as usize)
+            }
+        }
+    }
+
+    /// The slots of an input of a kernel.
+    pub fn slots(&self, kernel: &impl HeScan, i: usize) -> Vec<Complex64> {
+        let part = |v: Option<Value>| v.map_or(0.0, |v| self.value(v));
+        kernel.lanes(i).into_iter().map(|[re, im]| Complex64::new(part(re), part(im))).collect()
+    }
+
+    /// `m_t[e]` at `t E + e`, token by token.
+    pub fn recurrence(&self) -> Vec<f64> {
+        let ScanShape { tokens, heads, head_dim, groups, state } = self.shape;
+        let channels = self.shape.channels();
+        let mut h = vec![0.0; channels * state];
+        let mut m = vec![0.0; tokens * channels];
+        for t in 0..tokens {
+            for e in 0..channels {
+                let head = e / head_dim;
+                let at = (t * groups + self.shape.group(head)) * state;
+                for i in 0..state {
+                    let s = &mut h[e * state + i];
+                    *s = self.a[t * heads + head] * *s + self.x[t * channels + e] * self.b[at + i];
+                    m[t * channels + e] += self.c[at + i] * *s;
+                }
+            }
+        }
+        m
+    }
+
+    /// The outputs that results hold: zero where no slot names one.
+    pub fn read<'a>(&self, kernel: &impl HeScan, results: impl Iterator<Item = &'a [Complex64]>) -> Vec<f64> {
+        gather(kernel, results.map(|slots| slots.iter().map(|z| [z.re, z.im])))
+    }
+}
+
+/// For every output the sum of what the parts of results say that name it.
+fn gather<S: Iterator<Item = [f64; 2]>>(kernel: &impl HeScan, results: impl Iterator<Item = S>) -> Vec<f64> {
+    let mut sums = vec![0.0; kernel.shape().tokens * kernel.shape().channels()];
+    for (i, slots) in results.enumerate() {
+        for (lane, parts) in kernel.outputs(i).into_iter().zip(slots) {
+            for (place, part) in lane.into_iter().zip(parts) {
+                if let Some(sum) = place.and_then(|at| sums.get_mut(at as usize)) {
+                    *sum += part;
+                }
+            }
+        }
+    }
+    sums
+}
+
+/// A kernel, counted.
+///
+/// # Errors
+/// If the chain has too few levels.
+pub fn count(kernel: &impl HeScan, chain: Chain) -> Result<Count> {
+    let count = Count::new(chain);
+    kernel.run(&count, &|i| Ok(count.fresh(kernel.level(i))))?;
+    Ok(count)
+}
+
+/// How right a trial was.
+#[derive(Debug, Clone, Copy)]
+pub struct Precision {
+    /// Largest error of an output.
+    pub error: f64,
+    /// Root of the mean square of the errors of all outputs.
+    pub rms: f64,
+    /// Largest output.
+    pub largest: f64,
+}
+
+impl Precision {
+    /// Of these outputs, against what they should be.
+    pub fn of(got: &[f64], want: &[f64]) -> Self {
+        let errors = || got.iter().zip(want).map(|(g, w)| (g - w).abs());
+        let rms = (errors().map(|e| e * e).sum::<f64>() / want.len() as f64).sqrt();
+        Self { error: errors().fold(0.0, f64::max), rms, largest: want.iter().fold(0.0, |m, x| x.abs().max(m)) }
+    }
+
+    /// `-log2` of the largest error over the largest output.
+    pub fn bits(&self) -> f64 {
+        -(self.error / self.largest).log2()
+    }
+}
+
+/// A kernel in the clear.
+///
+/// # Errors
+/// If the back end refuses an operation.
+pub fn in_the_clear(kernel: &impl HeScan, plain: &Plain, seed: u8) -> Result<Precision> {
+    let clear = ClearPacket::random(*kernel.shape(), seed);
+    let results = kernel.run(plain, &|i| plain.fresh(&clear.slots(kernel, i), kernel.level(i)))?;
+    Ok(Precision::of(&clear.read(kernel, results.iter().map(|c| c.slots())), &clear.recurrence()))
+}
+
+/// Root of the mean square of the outputs' errors by formula ([`Plain::of`]), for the same packet.
+///
+/// # Errors
+/// If the back end refuses an operation.
+pub fn noise(kernel: &impl HeScan, params: &Params, seed: u8) -> Result<f64> {
+    let (plain, clear) = (Plain::of(params), ClearPacket::random(*kernel.shape(), seed));
+    let results = kernel.run(&plain, &|i| plain.fresh(&clear.slots(kernel, i), kernel.level(i)))?;
+    // Half of a slot's error is in each part.
+    let squares = gather(kernel, results.iter().map(|c| c.errors().iter().map(|e| [e / 2.0; 2])));
+    Ok((squares.iter().sum::<f64>() / squares.len() as f64).sqrt())
+}
