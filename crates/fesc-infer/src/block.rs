@@ -6,6 +6,7 @@ use fesc_mpc::{Party, Shared};
 use fesc_scan::{Carry, Packet};
 
 use crate::kernels::Kernels;
+use crate::keys;
 use crate::schedule::{Declare, Schedule, Segment};
 use crate::stage::{Gate, Kit, Side, Stage, StepSecrets};
 use crate::watch::{Doing, Watch};
@@ -75,7 +76,7 @@ impl Block {
         enter(Stage::Steps);
         let vectors = match kit.again() {
             Side::Client(_) => Side::Client(()),
-            Side::Server(setup) => Side::Server(setup.vectors(self.layer)?),
+            Side::Server(kit) => Side::Server(kit.setup.vectors(self.layer)?),
         };
         let secrets = match vectors {
             Side::Client(()) => Side::Client(()),
@@ -85,7 +86,8 @@ impl Block {
         enter(Stage::Scan);
         let packet = Packet { x: active.x, b: active.b, c: active.c, delta, z };
         let skip = vectors.server().map(|v| &v.skip[..]);
-        let (y, carry) = k.scan.run(party, &packet, skip, memory.carry.as_ref())?;
+        let keys = keys::of(kit.again().keys(), |k| &mut k.scan, |k| &k.scan);
+        let (y, carry) = k.scan.run(party, keys, &packet, skip, memory.carry.as_ref())?;
         memory.carry = carry;
         drop(packet);
         enter(Stage::Gate);

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use fesc_hybrid::HybridError;
 use fesc_model::ModelError;
 use fesc_mpc::MpcError;
 use fesc_net::NetError;
@@ -22,6 +23,22 @@ pub enum InferError {
     /// The scan failed.
     #[error(transparent)]
     Scan(ScanError),
+    /// A conversion between shares and ciphertexts, or a circuit, failed.
+    #[error(transparent)]
+    Hybrid(#[from] HybridError),
+    /// Weights that are larger than the masks of a projection under encryption are for.
+    #[error(
+        "weights of layer {layer} reach 2^{:.1} where 2^{:.1} is the bound of a projection under encryption; take projection=rlwe",
+        .bound.log2(), .most.log2()
+    )]
+    WeightBound {
+        /// Which layer.
+        layer: usize,
+        /// The largest result that they can have.
+        bound: f64,
+        /// The largest that is masked.
+        most: f64,
+    },
     /// The linear layer or the embedding failed.
     #[error(transparent)]
     Rlwe(#[from] RlweError),

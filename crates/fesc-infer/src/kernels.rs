@@ -1,32 +1,36 @@
-//! The one file that turns a plan into kernels.
+//! The one file that turns a plan into kernels, which are below it.
 //!
 //! A plan is public data ([`fesc_model::Plan`]); here each of its choices becomes a struct behind a trait of
-//! [`crate::stage`]. The block protocol (`block.rs`) names no kernel. To add one: write it in
-//! `kernel/`, name it in the plan, and choose it here.
+//! [`crate::stage`], or of [`fesc_scan`], which says what scans on shares there are. The block protocol
+//! (`block.rs`) names no kernel. To add one: write it in `kernels/`, name it in the plan, and choose it here.
+
+pub mod fast;
+pub mod paper;
 
 use fesc_model::Plan;
 use fesc_model::outline::{NormForm, Outline};
 use fesc_model::plan;
 use fesc_rlwe::Params;
-use fesc_scan::{Dual, Scan};
+use fesc_scan::Scan;
 use sha2::{Digest, Sha256};
 
-use crate::kernel::fast;
 use crate::schedule::{Schedule, Segment};
 use crate::setup::Matrix;
 use crate::stage::{Activations, Norm, Projection};
 use crate::{InferError, Result};
 
-/// The plans that two parties can run, by name.
-pub const PLANS: [&str; 1] = ["fast"];
+/// The names of the plans that two parties can run.
+pub fn known() -> String {
+    let names = Plan::NAMED.iter().filter(|(_, plan)| have(plan)).map(|(name, _)| *name);
+    names.collect::<Vec<_>>().join(", ")
+}
 
-/// The plan of this name, if two parties can run it.
+/// The plan of this text ([`Plan::parse`]), if two parties can run it.
 ///
 /// # Errors
 /// If they cannot; the error lists the plans that they can.
-pub fn private_plan(name: &str) -> Result<Plan> {
-    let unknown = |why: String| InferError::Plan { why, known: PLANS.join(", ") };
-    let plan = Plan::named(name).map_err(|e| unknown(e.to_string()))?;
+pub fn private_plan(text: &str) -> Result<Plan> {
+    let plan = Plan::parse(text).map_err(|e| InferError::Plan { why: e.to_string(), known: known() })?;
     supported(&plan)?;
     Ok(plan)
 }
@@ -36,13 +40,15 @@ pub fn private_plan(name: &str) -> Result<Plan> {
 /// # Errors
 /// If it has one.
 pub fn supported(plan: &Plan) -> Result<()> {
-    let Plan { numbers, projection, scan, activations, norm } = plan;
-    let have = *numbers == Plan::FAST.numbers
-        && *projection == plan::Projection::Rlwe
-        && *scan == plan::Scan::Dual
-        && matches!(activations, plan::Activations::Piecewise { clamp: true, .. })
-        && *norm == plan::Norm::Buckets;
-    if have { Ok(()) } else { Err(missing(plan)) }
+    if have(plan) { Ok(()) } else { Err(missing(plan)) }
+}
+
+fn have(plan: &Plan) -> bool {
+    let Plan { numbers, projection: _, scan: _, activations, exp, clamp, norm: _ } = plan;
+    *numbers == Plan::FAST.numbers
+        && !matches!(activations, plan::Activations::Polynomial(_))
+        && !matches!(exp, plan::ExpForm::Minimax(_))
+        && *clamp
 }
 
 /// What both ends must have in common besides the outline: the plan's name, and the parameters of its
@@ -77,33 +83,38 @@ impl Kernels {
         let (shape, ring, f, widths) = (outline.shape(), outline.ring(), outline.frac(), schedule.widths());
         let plan = outline.plan();
         let activations = match plan.activations {
-            plan::Activations::Piecewise { .. } => fast::Piecewise {
+            plan::Activations::Five | plan::Activations::Ten => fast::Piecewise {
                 activate: fast::Activate::new(ring, forms, f, &widths, tokens)?,
                 steps: fast::Steps::new(ring, forms, f, shape.heads, tokens),
             },
-            plan::Activations::Polynomial => return Err(missing(plan)),
-        };
-        let scan = match plan.scan {
-            plan::Scan::Dual => Dual::new(shape, forms, tokens, segment.index > 0, !segment.last)?,
-            plan::Scan::HeScan => return Err(missing(plan)),
+            plan::Activations::Polynomial(_) => return Err(missing(plan)),
         };
         Ok(Self {
-            norm: norm(outline, &forms.norm, f, tokens)?,
+            norm: norm(outline, &forms.norm, f, tokens),
             in_proj: projection(schedule, layer, Matrix::InProj, segment)?,
             activations: Box::new(activations),
-            scan: Box::new(scan),
-            gated_norm: norm(outline, &forms.gated, forms.scales.gated, tokens * shape.norm_groups)?,
+            scan: scan(schedule, layer, segment)?,
+            gated_norm: norm(outline, &forms.gated, forms.scales.gated, tokens * shape.norm_groups),
             out_proj: projection(schedule, layer, Matrix::OutProj, segment)?,
         })
     }
 }
 
-/// A norm of `rows` rows that come at `from` fractional bits.
-pub(crate) fn norm(outline: &Outline, form: &NormForm, from: u32, rows: usize) -> Result<Box<dyn Norm>> {
-    match outline.plan().norm {
-        plan::Norm::Buckets => Ok(Box::new(fast::Norm::new(outline.ring(), form, from, rows))),
-        plan::Norm::Nerms => Err(missing(outline.plan())),
+/// The scan of one layer on one segment.
+fn scan(schedule: &Schedule, layer: usize, segment: &Segment) -> Result<Box<dyn Scan>> {
+    let (outline, forms) = (schedule.outline(), schedule.forms(layer)?);
+    let plan = outline.plan();
+    if let Some(make) = fesc_scan::on_shares(plan.scan) {
+        return Ok(make(outline.shape(), forms, segment.tokens, segment.index > 0, !segment.last)?);
     }
+    let (crossings, missing) = (schedule.crossings(), || missing(plan));
+    let (geometry, ranges) = (crossings.scan.as_ref().ok_or_else(missing)?, outline.ranges(layer).ok_or_else(missing)?);
+    Ok(Box::new(fesc_scan::Encrypted::new(geometry, forms, &ranges, crossings.totals())?))
+}
+
+/// A norm of `rows` rows that come at `from` fractional bits.
+pub(crate) fn norm(outline: &Outline, form: &NormForm, from: u32, rows: usize) -> Box<dyn Norm> {
+    Box::new(fast::Norm::new(outline.ring(), form, from, rows))
 }
 
 /// A projection of one layer on one segment.
@@ -115,36 +126,35 @@ pub(crate) fn projection(
 ) -> Result<Box<dyn Projection>> {
     match schedule.outline().plan().projection {
         plan::Projection::Rlwe => Ok(Box::new(fast::RlweProjection::new(schedule, layer, matrix, segment)?)),
-        plan::Projection::Ckks => Err(missing(schedule.outline().plan())),
+        plan::Projection::Ckks => Ok(Box::new(paper::CkksProjection::new(schedule, layer, matrix, segment)?)),
     }
 }
 
 /// One of its choices has no kernel here.
 fn missing(plan: &Plan) -> InferError {
     let why = format!("the plan {} has no private kernels; it is for computing in the clear", plan.name());
-    InferError::Plan { why, known: PLANS.join(", ") }
+    InferError::Plan { why, known: known() }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
     fn plans_that_cannot_run_are_refused_with_those_that_can() {
-        for name in PLANS {
+        for name in known().split(", ") {
             assert_eq!(private_plan(name).unwrap().name(), name);
         }
         for name in ["paper", "slow", ""] {
             let refused = private_plan(name).unwrap_err().to_string();
-            assert!(refused.contains("can be run are fast"), "{refused}");
+            assert!(refused.contains("can be run are fast") && refused.contains(&known()), "{refused}");
         }
-        let Plan { activations: plan::Activations::Piecewise { silu, exp, .. }, .. } = Plan::FAST else { panic!() };
         let others = [
-            Plan { scan: plan::Scan::HeScan, ..Plan::FAST },
-            Plan { norm: plan::Norm::Nerms, ..Plan::FAST },
-            Plan { projection: plan::Projection::Ckks, ..Plan::FAST },
-            Plan { activations: plan::Activations::Piecewise { silu, exp, clamp: false }, ..Plan::FAST },
+            Plan::PAPER_44,
+            Plan { activations: Plan::PAPER.activations, ..Plan::FAST },
+            Plan { exp: Plan::PAPER.exp, ..Plan::FAST },
+            Plan { clamp: false, ..Plan::FAST },
         ];
         for plan in others {
             assert!(supported(&plan).is_err() && digest(&plan).is_err());

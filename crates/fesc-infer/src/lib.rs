@@ -15,8 +15,7 @@
 //!
 //! Where to look:
 //! - [`Client`], [`Server`]: the library in a few lines; [`session`]: all that a session can do;
-//! - [`kernels`]: the one file that turns a plan ([`fesc_model::Plan`]) into kernels; [`kernel`]: the
-//!   kernels, by plan;
+//! - [`kernels`]: the one file that turns a plan ([`fesc_model::Plan`]) into kernels, and the kernels;
 //! - [`stage`]: the stages, each a map from shares to shares with a declared cost, and the traits of kernels;
 //! - [`Schedule`]: the schedule of one inference: stages in order, their costs ([`Schedule::costs`]),
 //!   correlations ([`Schedule::demand`]) and prepared blocks ([`Schedule::blocks`]), all known before
@@ -57,9 +56,10 @@ mod api;
 pub mod audit;
 mod block;
 pub mod blocks;
+mod crossings;
 mod error;
-pub mod kernel;
 pub mod kernels;
+pub mod keys;
 mod run;
 mod schedule;
 pub mod session;
@@ -70,7 +70,8 @@ mod watch;
 pub use api::{Classification, Client, Listening, SETUP_LIMIT, Server, ServerBuilder};
 pub use blocks::{BlockId, BlockSource, BlocksAhead, FreshBlocks};
 pub use error::{InferError, Result};
-pub use run::{Answer, ClientKit, run_client, run_client_with, run_server};
+pub use keys::KeySets;
+pub use run::{Ahead, Answer, ClientKit, ServerKit, run_client, run_client_with, run_server, run_server_with};
 pub use schedule::{MAX_TOKENS, Reveal, Schedule, StageCost};
 pub use setup::{ClientSetup, Matrix, SCHEME, ServerSetup};
 pub use stage::{Embedding, Stage};

@@ -1,11 +1,13 @@
 //! Both parties' runs: one walk through the schedule, with what each brings.
 
+use fesc_hybrid::keys::{ClientKeys, ServerKeys};
 use fesc_mpc::{Party, Role, Shared};
 use fesc_ring::Prg;
 use zeroize::Zeroizing;
 
 use crate::block::{Block, Memory};
 use crate::blocks::{BlockSource, FreshBlocks};
+use crate::keys::KeySets;
 use crate::schedule::{Reveal, Schedule, Segment};
 use crate::setup::{ClientSetup, ServerSetup};
 use crate::stage::{HeadSecrets, Kit, Rows, Side, Stage, selection};
@@ -47,6 +49,24 @@ pub struct ClientKit<'a> {
     pub blocks: &'a mut dyn BlockSource,
     /// Randomness of the queries to the table.
     pub prg: &'a mut Prg,
+    /// CKKS keys, where the plan has kernels under encryption.
+    pub keys: &'a mut KeySets<ClientKeys>,
+}
+
+/// What the server brings to the stages of a run.
+pub struct ServerKit<'a> {
+    /// Weights and secrets.
+    pub setup: &'a ServerSetup,
+    /// The client's CKKS keys, where the plan has kernels under encryption.
+    pub keys: &'a KeySets<ServerKeys>,
+}
+
+/// What the client made before the document was known.
+pub struct Ahead<'a> {
+    /// Blocks of the linear layers, in the order of [`Schedule::blocks`].
+    pub blocks: &'a mut dyn BlockSource,
+    /// CKKS keys of [`Schedule::keys`], which the server has.
+    pub keys: &'a mut KeySets<ClientKeys>,
 }
 
 /// The client's run: `ids` are the real tokens, at most [`Schedule::tokens`]. Blocks of the linear layers are
@@ -64,10 +84,11 @@ pub fn run_client(
     watch: &mut dyn Watch,
 ) -> Result<Answer> {
     let mut blocks = FreshBlocks::new(setup, prg.fork());
-    run_client_with(party, schedule, setup, ids, prg, &mut blocks, watch)
+    let ahead = Ahead { blocks: &mut blocks, keys: &mut KeySets::default() };
+    run_client_with(party, schedule, setup, ids, prg, ahead, watch)
 }
 
-/// The same with blocks from elsewhere, made in the order of [`Schedule::blocks`].
+/// The same with blocks from elsewhere, and with keys.
 ///
 /// # Errors
 /// As [`run_client`].
@@ -77,7 +98,7 @@ pub fn run_client_with(
     setup: &ClientSetup,
     ids: &[u32],
     prg: &mut Prg,
-    blocks: &mut dyn BlockSource,
+    ahead: Ahead<'_>,
     watch: &mut dyn Watch,
 ) -> Result<Answer> {
     check_role(party, Role::P0)?;
@@ -93,7 +114,8 @@ pub fn run_client_with(
     let mut padded = Zeroizing::new(ids.to_vec());
     padded.resize(room, 0);
     let select = Zeroizing::new(selection(schedule.outline().shape().pooling, ids.len(), room));
-    let mut kit = ClientKit { setup, ids: &padded, select: &select, blocks, prg };
+    let Ahead { blocks, keys } = ahead;
+    let mut kit = ClientKit { setup, ids: &padded, select: &select, blocks, prg, keys };
     let logits = logits(party, schedule, Side::Client(&mut kit), watch)?;
     watch.offline(kit.blocks.seconds());
     let nothing = InferError::Misuse { what: "the answer", why: "it was not opened to the client" };
@@ -105,9 +127,23 @@ pub fn run_client_with(
 /// # Errors
 /// If the setup does not fit the schedule, before anything is sent; else if the protocol fails.
 pub fn run_server(party: &mut Party, schedule: &Schedule, setup: &ServerSetup, watch: &mut dyn Watch) -> Result<()> {
+    run_server_with(party, schedule, setup, &KeySets::default(), watch)
+}
+
+/// The same with the client's keys.
+///
+/// # Errors
+/// As [`run_server`].
+pub fn run_server_with(
+    party: &mut Party,
+    schedule: &Schedule,
+    setup: &ServerSetup,
+    keys: &KeySets<ServerKeys>,
+    watch: &mut dyn Watch,
+) -> Result<()> {
     check_role(party, Role::P1)?;
     setup.client_setup().check(schedule)?;
-    let logits = logits(party, schedule, Side::Server(setup), watch)?;
+    let logits = logits(party, schedule, Side::Server(&ServerKit { setup, keys }), watch)?;
     reveal(party, schedule, &logits, watch)?;
     Ok(())
 }
@@ -136,7 +172,7 @@ fn embed(party: &mut Party, schedule: &Schedule, kit: Kit<'_, '_>, segment: &Seg
     let stage = schedule.embed(segment);
     let kit = match kit {
         Side::Client(kit) => kit,
-        Side::Server(setup) => return stage.run(party, Side::Server(setup.owner())),
+        Side::Server(kit) => return stage.run(party, Side::Server(kit.setup.owner())),
     };
     let ids = kit.ids.get(segment.first..segment.first + segment.tokens).unwrap_or_default();
     let rows = kit.setup.rows(ids)?;
@@ -182,7 +218,7 @@ fn pooled(
     let mut pooled: Option<Shared> = None;
     for segment in schedule.segments() {
         watch.doing(Doing::Stage(Stage::FinalNorm, None, segment.index));
-        let states = schedule.final_norm(&segment)?.run(party, cut(schedule, &stream, &segment)?)?;
+        let states = schedule.final_norm(&segment).run(party, cut(schedule, &stream, &segment)?)?;
         watch.doing(Doing::Stage(Stage::Pool, None, segment.index));
         let select = match kit.again() {
             Side::Client(kit) => {
@@ -201,8 +237,8 @@ fn pooled(
     watch.doing(Doing::Stage(Stage::Head, None, 0));
     let secrets = match kit {
         Side::Client(_) => Side::Client(()),
-        Side::Server(setup) => {
-            let head = setup.head().ok_or(InferError::Misuse { what: "the model", why: "it has no classifier" })?;
+        Side::Server(kit) => {
+            let head = kit.setup.head().ok_or(InferError::Misuse { what: "the model", why: "it has no classifier" })?;
             Side::Server(HeadSecrets { weights: &head.weights, bias: &head.bias })
         }
     };

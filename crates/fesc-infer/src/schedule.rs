@@ -11,14 +11,19 @@
 //! A segment is 2,048 tokens; what a layer carries from one to the next is the convolution's past and the
 //! scan's state. Memory therefore grows with the document only by the residual stream, 8 bytes a value.
 
+use fesc_hybrid::keys::KeyShape;
 use fesc_model::outline::scale::{HEAD, REVEAL, SEGMENT};
 use fesc_model::outline::{LayerForms, NormForm, Outline};
 use fesc_mpc::{Cost, Ledger, Request};
 use fesc_rlwe::Params;
 
+use std::sync::Arc;
+
 use crate::block::Block;
 use crate::blocks::BlockId;
+use crate::crossings::Crossings;
 use crate::kernels;
+use crate::keys::KeySets;
 use crate::setup::Matrix;
 use crate::stage::{Embed, Embedding, Floor, Head, Label, Norm, Pool, Stage, Widths};
 use crate::{InferError, Result};
@@ -90,7 +95,7 @@ pub(crate) type Declare<'a> = &'a dyn Fn(&mut Ledger) -> Result<()>;
 type Visit<'a> = &'a mut dyn FnMut(Stage, Option<usize>, usize, Declare<'_>) -> Result<()>;
 
 /// The schedule.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Schedule {
     outline: Outline,
     digest: [u8; 32],
@@ -100,6 +105,7 @@ pub struct Schedule {
     tokens: usize,
     reveal: Reveal,
     embedding: Embedding,
+    crossings: Arc<Crossings>,
 }
 
 impl Schedule {
@@ -118,7 +124,32 @@ impl Schedule {
         }
         let forms = (0..outline.shape().layers).map(|i| outline.layer(i)).collect::<Result<_, _>>()?;
         let (digest, last, embedding) = (outline.digest()?, outline.last()?, Embedding::Encrypted);
-        Ok(Self { outline: outline.clone(), digest, params, forms, last, tokens, reveal, embedding })
+        let mut schedule = Self {
+            outline: outline.clone(),
+            digest,
+            params,
+            forms,
+            last,
+            tokens,
+            reveal,
+            embedding,
+            crossings: Arc::default(),
+        };
+        if outline.plan().encrypts() {
+            let segments: Vec<Segment> = schedule.segments().collect();
+            schedule.crossings = Arc::new(Crossings::new(outline, &segments)?);
+        }
+        Ok(schedule)
+    }
+
+    /// What is under encryption.
+    pub(crate) fn crossings(&self) -> &Arc<Crossings> {
+        &self.crossings
+    }
+
+    /// The CKKS keys that a client must make and send before it runs this.
+    pub fn keys(&self) -> KeySets<KeyShape> {
+        self.crossings.keys()
     }
 
     /// The same with the kind of embedding given.
@@ -179,7 +210,7 @@ impl Schedule {
         Embed::new(self.params, self.embedding, self.outline.shape().d_model, self.outline.frac(), segment.tokens)
     }
 
-    pub(crate) fn final_norm(&self, segment: &Segment) -> Result<Box<dyn Norm>> {
+    pub(crate) fn final_norm(&self, segment: &Segment) -> Box<dyn Norm> {
         kernels::norm(&self.outline, &self.last, self.outline.frac(), segment.tokens)
     }
 
@@ -216,7 +247,7 @@ impl Schedule {
                 block.declare(&mut |stage, declare| visit(stage, Some(layer), s.index, declare))
             }
             Place::Last(s) => {
-                visit(Stage::FinalNorm, None, s.index, &|l| self.final_norm(&s)?.declare(l))?;
+                visit(Stage::FinalNorm, None, s.index, &|l| self.final_norm(&s).declare(l))?;
                 visit(Stage::Pool, None, s.index, &|l| self.pool(&s).declare(l))
             }
             Place::End => {

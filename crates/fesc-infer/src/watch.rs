@@ -13,6 +13,8 @@ pub enum Doing {
     Setup(u64),
     /// Correlations are being set up.
     Correlations,
+    /// The client's CKKS keys go up: bytes that have gone, of how many.
+    Keys(u64, u64),
     /// A stage of the protocol: which, the layer, the segment.
     Stage(Stage, Option<usize>, usize),
     /// Making store `.0` of `.1`.

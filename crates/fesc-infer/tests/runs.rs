@@ -14,8 +14,10 @@
 mod common;
 
 use common::*;
+use fesc_infer::kernels::private_plan;
 use fesc_infer::{
-    Answer, BlocksAhead, Embedding, Reveal, Schedule, ServerSetup, Unwatched, run_client_with, run_server,
+    Ahead, Answer, BlocksAhead, Embedding, KeySets, Reveal, Schedule, ServerSetup, Unwatched, run_client_with,
+    run_server,
 };
 use fesc_model::twin::{Rounding, Twin};
 use fesc_model::{Outline, Pooling, Shape};
@@ -51,7 +53,12 @@ fn check_costs(schedule: &Schedule, ran: &Ran<Answer, ()>, seen: &Streams) {
 
 /// A document of `real` tokens in a schedule of `tokens`.
 fn check_run(shape: Shape, tokens: usize, real: usize, reveal: Reveal, seed: u8) {
-    let twin = &twin(shape, tokens, seed);
+    check_plan("fast", shape, tokens, real, reveal, seed);
+}
+
+/// The same by a plan.
+fn check_plan(plan: &str, shape: Shape, tokens: usize, real: usize, reveal: Reveal, seed: u8) {
+    let twin = &twin_by(private_plan(plan).unwrap(), shape, tokens, seed);
     let setup = ServerSetup::new(twin, [9; 32]).unwrap();
     let schedule = Schedule::new(twin.outline().unwrap(), tokens, reveal).unwrap();
     let mut ids = document(real, seed);
@@ -90,12 +97,32 @@ fn a_document_shorter_than_its_schedule() {
     check_run(Shape { pooling: Pooling::Last, ..shape() }, 129, 100, Reveal::Label, 5);
 }
 
+#[test]
+fn norms_by_constants() {
+    check_plan("fast,norm=nerms", shape(), 40, 40, Reveal::Logits, 4);
+    check_plan("fast,norm=nerms,buckets=16,steps=3", shape(), 9, 9, Reveal::Label, 3);
+}
+
 /// Two segments: the convolution's past and the scan's state cross the border; 2,049 tokens are also two
 /// blocks of the ring.
 #[test]
 fn a_document_of_two_segments() {
     let small = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, groups: 2, norm_groups: 1, ..shape() };
     check_run(small, 2049, 2049, Reveal::Label, 6);
+}
+
+/// What is under CKKS, stage by stage and together: odd lengths, one token, a past that crosses segments.
+#[test]
+fn plans_under_encryption() {
+    let one = Shape { layers: 1, ..shape() };
+    for (plan, tokens, seed) in
+        [("fast,scan=hescan,projection=ckks", 33, 4), ("fast,scan=lanes", 1, 3), ("fast,scan=he-dual", 21, 5)]
+    {
+        println!("{plan}");
+        check_plan(plan, one, tokens, tokens, Reveal::Label, seed);
+    }
+    let small = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, groups: 2, norm_groups: 1, ..shape() };
+    check_plan("fast,projection=ckks", small, 2049, 2049, Reveal::Label, 6);
 }
 
 /// A public table, and blocks from a thread: the same answer.
@@ -120,7 +147,8 @@ fn run(schedule: &Schedule, setup: &ServerSetup, ids: &[u32]) -> fesc_infer::Res
     let ran = both(
         |p| {
             let mut pads = BlocksAhead::start(client.clone(), schedule, 2, Prg::from_seed([1; 16]))?;
-            Ok(run_client_with(p, schedule, client, ids, &mut Prg::from_seed([2; 16]), &mut pads, &mut Unwatched))
+            let ahead = Ahead { blocks: &mut pads, keys: &mut KeySets::default() };
+            Ok(run_client_with(p, schedule, client, ids, &mut Prg::from_seed([2; 16]), ahead, &mut Unwatched))
         },
         |p| Ok(run_server(p, schedule, setup, &mut Unwatched)),
     );
@@ -136,10 +164,10 @@ fn misfits_are_refused() {
     assert!(
         Schedule::new(outline, 0, Reveal::Label).is_err() && Schedule::new(outline, 1 << 21, Reveal::Label).is_err()
     );
-    // An outline that names a kernel which is not here, as a server may send it.
-    let named = outline.to_json().replacen('{', "{\"scan\":\"he_scan\",", 1);
-    let refused = Schedule::new(&Outline::from_json(&named).unwrap(), 20, Reveal::Label).err().unwrap().to_string();
-    assert!(refused.contains("the plan mixed has no private kernels"), "{refused}");
+    // An outline that names a kernel without what it needs, as a server may send it.
+    let named = outline.to_json().replacen('{', "{\"scan\":{\"he_scan\":\"hybrid\"},", 1);
+    let refused = Outline::from_json(&named).err().unwrap().to_string();
+    assert!(refused.contains("ranges of a scan"), "{refused}");
     let schedule = Schedule::new(outline, 20, Reveal::Label).unwrap();
     let client = |ids: &[u32], setup: &ServerSetup| {
         let ids = ids.to_vec();

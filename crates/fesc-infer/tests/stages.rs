@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use fesc_approx::functions::softplus;
 use fesc_approx::{FixedPiecewise, trunc};
-use fesc_infer::kernel::fast::{Activate, Bias, Linear, Norm, Steps};
+use fesc_infer::kernels::fast::{Activate, Bias, Linear, Norm, Steps};
 use fesc_infer::stage::{
     Embed, Gate, Head, HeadSecrets, Label, Norm as _, Pool, Rescale, Rows, Side, StepSecrets, Widths, selection,
 };
@@ -83,7 +83,7 @@ fn rescaling_between_rings() {
 fn norm_of_rows() {
     let (_, forms) = forms();
     let (form, rows) = (&forms.norm, 70);
-    let (low, high) = form.rsqrt.range();
+    let (low, high) = form.range;
     // v = sum of squares / 4^e: rms so that v runs through its range.
     let w = form.width;
     let mut values = Vec::new();

@@ -108,7 +108,8 @@ mod tests {
             for test in message.tests {
                 assert!(all.contains(&format!("fn {test}(")), "{:#06x} names {test}", message.tag);
             }
-            let hidden = matches!(message.cover, Cover::Uniform | Cover::Points | Cover::CardThenUniform);
+            let hidden =
+                matches!(message.cover, Cover::Uniform | Cover::Points | Cover::Ciphertexts | Cover::CardThenUniform);
             assert!(
                 !hidden || !message.tests.is_empty() || message.phases.is_empty(),
                 "{:#06x} has no test",

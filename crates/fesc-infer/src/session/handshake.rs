@@ -57,7 +57,7 @@ pub struct Greeting {
 pub struct Terms {
     /// Names the model and everything that a client downloads of it.
     pub model: Hex32,
-    /// The plan's name, one of [`kernels::PLANS`].
+    /// The plan's name, one of [`kernels::known`].
     pub plan: String,
     /// Digest of the outline: shapes, scales, forms.
     pub outline: Hex32,
@@ -184,7 +184,7 @@ impl Offer {
             return Err(SessionError::Version { ours: VERSION, theirs: self.version });
         }
         let Ok(plan) = kernels::private_plan(&self.terms.plan) else {
-            return differs("the plan", &kernels::PLANS.join(", "), &self.terms.plan);
+            return differs("the plan", &kernels::known(), &self.terms.plan);
         };
         let ours = Hex32(kernels::digest(&plan)?);
         if self.terms.kernels != ours {

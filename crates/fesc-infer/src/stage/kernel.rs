@@ -4,16 +4,27 @@
 //! writes its exact cost, `run` does the work; both are made from public data by [`crate::kernels`], the one
 //! place that knows which plan means which kernel. The scan's trait is [`fesc_scan::Scan`].
 
+use fesc_hybrid::keys::{ClientKeys, ServerKeys};
 use fesc_mpc::{Ledger, Party, Shared};
 use fesc_rlwe::linear::Block;
 
 use super::Side;
 use crate::Result;
-use crate::run::ClientKit;
-use crate::setup::ServerSetup;
+use crate::keys::KeySets;
+use crate::run::{ClientKit, ServerKit};
 
 /// What the parties bring to the kernels of a block.
-pub type Kit<'k, 'c> = Side<&'k mut ClientKit<'c>, &'k ServerSetup>;
+pub type Kit<'k, 'c> = Side<&'k mut ClientKit<'c>, &'k ServerKit<'c>>;
+
+impl<'k> Kit<'k, '_> {
+    /// The CKKS keys of the session.
+    pub(crate) fn keys(self) -> Side<&'k mut KeySets<ClientKeys>, &'k KeySets<ServerKeys>> {
+        match self {
+            Side::Client(kit) => Side::Client(&mut *kit.keys),
+            Side::Server(kit) => Side::Server(kit.keys),
+        }
+    }
+}
 
 /// A product with a matrix of the server's on one segment, and the convolution after it if there is one.
 pub trait Projection {

@@ -1,8 +1,8 @@
 //! Stages: maps from shares to shares.
 //!
-//! Each is a struct of fixed shape, or a trait where a plan chooses ([`crate::kernel`]): `declare` writes its
-//! exact cost and correlations to a [`fesc_mpc::Ledger`] before anything runs, `run` does the work. The twin
-//! of all of them is `fesc_model::Twin`, stage by stage.
+//! Each is a struct of fixed shape, or a trait where a plan chooses ([`crate::kernels`]): `declare` writes
+//! its exact cost and correlations to a [`fesc_mpc::Ledger`] before anything runs, `run` does the work. The
+//! twin of all of them is `fesc_model::Twin`, stage by stage.
 //!
 //! | stage | in, out | messages |
 //! |---|---|---|

@@ -5,7 +5,11 @@ pub mod serving;
 
 use std::sync::{Arc, Mutex};
 
-use fesc_infer::{Answer, Doing, Result, Schedule, ServerSetup, Stage, Watch, run_client, run_server};
+use fesc_hybrid::keys::{ClientKeys, ServerKeys};
+use fesc_infer::{
+    Ahead, Answer, Doing, FreshBlocks, KeySets, Result, Schedule, ServerSetup, Stage, Watch, run_client_with,
+    run_server_with,
+};
 use fesc_model::twin::{Calibration, Plan, Rounding, Twin};
 use fesc_model::{Config, Model, Pooling, Shape, Weights};
 use fesc_mpc::correlation::Material;
@@ -39,8 +43,13 @@ pub fn document(length: usize, seed: u8) -> Vec<u32> {
 
 /// A random model of five classes, calibrated on documents of about this length.
 pub fn twin(shape: Shape, length: usize, seed: u8) -> Twin {
+    twin_by(Plan::FAST, shape, length, seed)
+}
+
+/// The same by another plan.
+pub fn twin_by(plan: Plan, shape: Shape, length: usize, seed: u8) -> Twin {
     let (model, calibration) = calibrated(shape, length, seed);
-    Twin::new(&model, &calibration, Plan::FAST).unwrap()
+    Twin::new(&model, &calibration, plan).unwrap()
 }
 
 /// The same before it is made of integers.
@@ -178,13 +187,31 @@ impl Watch for Streams {
     }
 }
 
+/// The CKKS keys of a schedule, sent over a channel of their own; their bytes are those declared.
+pub fn keys(schedule: &Schedule) -> (KeySets<ClientKeys>, KeySets<ServerKeys>) {
+    let (shapes, (mut a, mut b)) = (schedule.keys(), Channel::memory_pair());
+    let seed = |n| Prg::from_seed([n; 16]);
+    let (mine, theirs) = std::thread::scope(|scope| {
+        let server = scope.spawn(|| shapes.receive(&mut b, &mut seed(31), &mut |_, _| ()).unwrap());
+        (shapes.send(&mut a, &mut seed(32), &mut |_, _| ()).unwrap(), server.join().unwrap())
+    });
+    assert_eq!(a.stats().total.sent_bytes, shapes.bytes());
+    (mine, theirs)
+}
+
 /// A whole private run and its streams, joined.
 pub fn infer(schedule: &Schedule, setup: &ServerSetup, ids: &[u32]) -> (Ran<Answer, ()>, Vec<Vec<i64>>, Streams) {
     let client = setup.client_setup().clone();
     let (mut seen, mut other) = (Streams::default(), Streams::default());
+    let (mut mine, theirs) = keys(schedule);
     let ran = both(
-        |p| run_client(p, schedule, &client, ids, &mut Prg::from_seed([77; 16]), &mut seen),
-        |p| run_server(p, schedule, setup, &mut other),
+        |p| {
+            let mut prg = Prg::from_seed([77; 16]);
+            let mut blocks = FreshBlocks::new(&client, prg.fork());
+            let ahead = Ahead { blocks: &mut blocks, keys: &mut mine };
+            run_client_with(p, schedule, &client, ids, &mut prg, ahead, &mut seen)
+        },
+        |p| run_server_with(p, schedule, setup, &theirs, &mut other),
     );
     let streams = seen.shares.iter().zip(&other.shares).map(|(a, b)| join(a, b)).collect();
     assert_eq!(seen.stages, other.stages);

@@ -23,13 +23,14 @@ use fesc_infer::Reveal;
 use fesc_infer::audit::{Cover, End, Message, MessagePhase as Phase, message, messages};
 use fesc_infer::session::{Randomness, Report};
 use fesc_infer::{Schedule, ServerSetup};
+use fesc_model::plan::Projection;
 use fesc_model::twin::{Calibration, Plan, Twin};
 use fesc_model::{Config, Model, Shape, Weights};
 use fesc_mpc::Role;
 use fesc_mpc::provider::dealer_cost;
 use fesc_net::HEADER_BYTES;
 use fesc_ring::{Prg, Ring};
-use statistic::{LIMIT, covered, excess};
+use statistic::{LIMIT, covered, encrypted, excess};
 use wire::{Frame, Mode, Transcript, session, session_with};
 
 type Way = (End, End);
@@ -44,6 +45,14 @@ const DOWN: Way = (End::Server, End::Client);
 /// A model of the same outline for every seed: ranges are those of one of them. Its states are wide enough
 /// for both engines of products.
 fn model(seed: u8) -> ServerSetup {
+    model_of(seed, Plan::FAST)
+}
+
+/// The fast plan with its projections under CKKS: ciphertexts and keys travel, blocks of linear layers do
+/// not.
+const ENCRYPTED: Plan = Plan { projection: Projection::Ckks, ..Plan::FAST };
+
+fn model_of(seed: u8, plan: Plan) -> ServerSetup {
     let small = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 32, norm_groups: 1, ..shape() };
     let random = |seed: u8| {
         let config = Config::new(small).unwrap();
@@ -52,7 +61,7 @@ fn model(seed: u8) -> ServerSetup {
     };
     let documents = [document(60, 101), document(40, 102), document(1, 103)];
     let ranges = Calibration::collect(&random(5), &documents).unwrap();
-    ServerSetup::new(Twin::new(&random(seed), &ranges, Plan::FAST).unwrap(), [7; 32]).unwrap()
+    ServerSetup::new(Twin::new(&random(seed), &ranges, plan).unwrap(), [7; 32]).unwrap()
 }
 
 fn documents() -> [Vec<u32>; 2] {
@@ -87,6 +96,14 @@ fn expected(mode: Mode, reveal: Reveal, verify: bool) -> BTreeSet<u16> {
     if mode == Mode::Prepared {
         tags.extend([0x0404, 0x0685, 0x0687]);
     }
+    tags
+}
+
+/// The same for the plan with ciphertexts.
+fn expected_encrypted(mode: Mode, reveal: Reveal) -> BTreeSet<u16> {
+    let mut tags = expected(mode, reveal, false);
+    tags.remove(&0x0601);
+    tags.extend([0x0701, 0x0702, 0x0705, 0x0706]);
     tags
 }
 
@@ -165,7 +182,7 @@ fn check_masks(mode: Mode, frames: &[Frame]) {
         let cover = message(*tag).unwrap().cover;
         let excess_of = excess(&covered(cover, payloads));
         assert!(excess_of < LIMIT, "{mode:?}, {tag:#06x}, {way:?}: {excess_of:.1} deviations");
-        if matches!(cover, Cover::Uniform | Cover::Points) {
+        if matches!(cover, Cover::Uniform | Cover::Points | Cover::Ciphertexts) {
             let long = payloads.iter().filter(|p| p.len() >= 16);
             long.for_each(|p| assert!(distinct.insert(*p), "{mode:?}, {tag:#06x}, {way:?}: a payload comes twice"));
         }
@@ -187,6 +204,15 @@ fn openings(ours: &[&[u8]], theirs: &[&[u8]]) -> Vec<u8> {
     pairs.flat_map(|(a, b)| a.iter().zip(*b).map(|(a, b)| a ^ b).take(a.len().saturating_sub(1))).collect()
 }
 
+/// What is public about the ciphertexts and keys of every line, in order.
+fn headers(frames: &[Frame]) -> BTreeMap<Line, Vec<(u16, Vec<u8>)>> {
+    let public = |(tag, payload): Sent<'_>| {
+        (tag, encrypted(payload).iter().flat_map(|object| object.header).collect::<Vec<u8>>())
+    };
+    let lines = lines(frames, |k| k.cover == Cover::Ciphertexts);
+    lines.into_iter().map(|(line, sent)| (line, sent.into_iter().map(public).collect())).collect()
+}
+
 /// Every line's messages, in order, of the kinds that `keep`.
 fn lines(frames: &[Frame], keep: impl Fn(&Message) -> bool) -> BTreeMap<Line, Vec<Sent<'_>>> {
     let mut lines: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -197,11 +223,15 @@ fn lines(frames: &[Frame], keep: impl Fn(&Message) -> bool) -> BTreeMap<Line, Ve
 }
 
 fn audit(mode: Mode, reveal: Reveal) {
-    let setup = model(5);
+    audit_of(mode, reveal, Plan::FAST, &expected(mode, reveal, false));
+}
+
+fn audit_of(mode: Mode, reveal: Reveal, plan: Plan, expected: &BTreeSet<u16>) {
+    let setup = model_of(5, plan);
     let schedule = Schedule::new(setup.outline().unwrap(), TOKENS, reveal).unwrap();
     let [first, second] = documents().map(|ids| {
-        let transcript = session(model(5), &ids, reveal, mode, false);
-        check_kinds(mode, &transcript.frames, &expected(mode, reveal, false));
+        let transcript = session(model_of(5, plan), &ids, reveal, mode, false);
+        check_kinds(mode, &transcript.frames, expected);
         check_sizes(mode, &transcript, &schedule);
         check_masks(mode, &transcript.frames);
         let answers = transcript.frames.iter().filter(|f| known(f).cover == Cover::Answer).count();
@@ -218,6 +248,7 @@ fn audit(mode: Mode, reveal: Reveal) {
     );
     let public = |k: &Message| k.cover == Cover::Public;
     assert!(lines(&first, public) == lines(&second, public), "{mode:?}: a public message depends on the document");
+    assert!(headers(&first) == headers(&second), "{mode:?}: a header depends on the document");
     // The dealer's randomness is spread over connections as they come, so its bytes differ from run to run.
     let before = |k: &Message| !k.phases.contains(&Phase::Online) && k.tag != 0x0403;
     assert!(lines(&first, before) == lines(&second, before), "{mode:?}: before the protocol, something depends on it");
@@ -243,6 +274,12 @@ fn every_message_is_known_and_masked_dealer() {
     audit(Mode::Dealer, Reveal::Logits);
 }
 
+#[test]
+fn every_message_is_known_and_masked_under_encryption() {
+    let (mode, reveal) = (Mode::Dealer, Reveal::Label);
+    audit_of(mode, reveal, ENCRYPTED, &expected_encrypted(mode, reveal));
+}
+
 /// Shares are given away only where the server was started for it, and the table is whole: what no mode
 /// shows, no session sends.
 #[test]
@@ -253,6 +290,7 @@ fn the_modes_show_the_whole_table() {
     let all = [(Mode::Inline, false), (Mode::Prepared, false), (Mode::Dealer, true)];
     let mut shown: BTreeSet<u16> =
         all.iter().flat_map(|(mode, verify)| expected(*mode, Reveal::Logits, *verify)).collect();
+    shown.extend(expected_encrypted(Mode::Dealer, Reveal::Label));
     // After 32 pieces of 2^20 bytes, which the public part of this model does not have; `download.rs` has a
     // test of it.
     shown.insert(0x0684);

@@ -84,6 +84,16 @@ pub struct Server {
 }
 
 impl Server {
+    /// Weights modulo the ring, m rows of n.
+    pub fn weights(&self) -> &[u64] {
+        &self.weights
+    }
+
+    /// n rows of taps, the last is the present.
+    pub fn taps(&self) -> &[i64] {
+        &self.taps
+    }
+
     /// Draws `u` and `e` and makes the hint of integer weights (m rows of n) and taps (n rows, the last one
     /// is the present).
     ///

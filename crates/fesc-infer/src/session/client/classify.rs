@@ -8,9 +8,9 @@ use fesc_net::{Channel, NetError};
 use fesc_ring::Prg;
 
 use super::{Finished, RunOptions, Visit};
-use crate::blocks::BlocksAhead;
 use crate::blocks::disk::BlockReader;
-use crate::run::{Answer, run_client, run_client_with};
+use crate::blocks::{BlockSource, BlocksAhead, FreshBlocks};
+use crate::run::{Ahead, run_client_with};
 use crate::schedule::Schedule;
 use crate::session::error::{RefusalKind, Result, SessionError};
 use crate::session::handshake::{Accept, Granted, Greeting, Purpose, Reply, Step, VERSION};
@@ -42,23 +42,17 @@ enum Blocks<'a> {
     OnDisk(BlockReader<'a>),
 }
 
-impl Blocks<'_> {
-    fn run(
+impl<'a> Blocks<'a> {
+    fn open(
         self,
-        party: &mut Party,
         schedule: &Schedule,
-        setup: &Arc<ClientSetup>,
-        ids: &[u32],
+        setup: &'a Arc<ClientSetup>,
         prg: &mut Prg,
-        watch: &mut dyn Watch,
-    ) -> Result<Answer> {
+    ) -> Result<Box<dyn BlockSource + 'a>> {
         Ok(match self {
-            Blocks::Fresh => run_client(party, schedule, setup, ids, prg, watch)?,
-            Blocks::Ahead => {
-                let mut blocks = BlocksAhead::start(Arc::clone(setup), schedule, BLOCKS, prg.fork())?;
-                run_client_with(party, schedule, setup, ids, prg, &mut blocks, watch)?
-            }
-            Blocks::OnDisk(mut kept) => run_client_with(party, schedule, setup, ids, prg, &mut kept, watch)?,
+            Blocks::Fresh => Box::new(FreshBlocks::new(setup, prg.fork())),
+            Blocks::Ahead => Box::new(BlocksAhead::start(Arc::clone(setup), schedule, BLOCKS, prg.fork())?),
+            Blocks::OnDisk(kept) => Box::new(kept),
         })
     }
 }
@@ -82,6 +76,8 @@ impl Visit {
         let agreed = self.agree(bucket, options)?;
         watch.doing(Doing::Correlations);
         let (mut source, blocks) = self.source(options, agreed, &schedule)?;
+        let told = &mut |done, all| watch.doing(Doing::Keys(done, all));
+        let mut keys = schedule.keys().send(&mut self.channel, &mut self.prg, told)?;
         let (timed, clock) = Timed::new(source.take());
         let setup = self.start.elapsed().as_secs_f64();
         let run = Instant::now();
@@ -89,8 +85,12 @@ impl Visit {
         party.channel().begin(phase::ONLINE);
         let mut record = Recorder::new(watch, options.verify);
         let ahead = !matches!(options.provider, Provider::Inline);
-        let answer = blocks.run(&mut party, &schedule, &self.known.setup, ids, &mut self.prg, &mut record);
-        let answer = source.explain(answer)?;
+        let (setup_of, prg) = (&self.known.setup, &mut self.prg);
+        let mut blocks = blocks.open(&schedule, setup_of, prg)?;
+        let ahead_of = Ahead { blocks: &mut *blocks, keys: &mut keys };
+        let answer = run_client_with(&mut party, &schedule, setup_of, ids, prg, ahead_of, &mut record);
+        drop(blocks);
+        let answer = source.explain(answer.map_err(SessionError::from))?;
         let times = Times {
             setup,
             run: run.elapsed().as_secs_f64(),

@@ -131,7 +131,7 @@ impl Visit {
             return Err(SessionError::Mismatch { what: "the outline", ours, theirs });
         }
         if known.outline.plan().name() != offer.terms.plan {
-            let (ours, theirs) = (known.outline.plan().name().into(), offer.terms.plan);
+            let (ours, theirs) = (known.outline.plan().name(), offer.terms.plan);
             return Err(SessionError::Mismatch { what: "the plan", ours, theirs });
         }
         let (ours, theirs) = (known.setup.embedding(), offer.terms.embedding);

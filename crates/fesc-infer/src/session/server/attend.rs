@@ -11,7 +11,7 @@ use fesc_ring::Prg;
 use super::access::Asked;
 use super::admission::Admission;
 use super::{Event, Server};
-use crate::run::run_server;
+use crate::run::run_server_with;
 use crate::schedule::{Reveal, Schedule};
 use crate::session::dealer;
 use crate::session::download::Upload;
@@ -262,14 +262,16 @@ impl Visit<'_> {
             }
             (Provider::Inline | Provider::Ahead, ..) => source::inline(Role::P1, &mut self.channel, prg)?,
         };
+        let mut teller = Teller(server, number);
+        let told = &mut |done, all| teller.doing(Doing::Keys(done, all));
+        let keys = schedule.keys().receive(&mut self.channel, prg, told)?;
         let (timed, clock) = Timed::new(source.take());
         let setup = self.start.elapsed().as_secs_f64();
         let run = Instant::now();
-        let mut teller = Teller(server, number);
         let mut party = Party::new(Role::P1, self.channel, Box::new(timed));
         party.channel().begin(phase::ONLINE);
         let mut record = Recorder::new(&mut teller, accept.verify && server.options.insecure_verify);
-        let ended = run_server(&mut party, &schedule, &server.hosted.setup, &mut record);
+        let ended = run_server_with(&mut party, &schedule, &server.hosted.setup, &keys, &mut record);
         source.explain(ended.map_err(SessionError::from))?;
         let times = Times { setup, run: run.elapsed().as_secs_f64(), waited: clock.seconds(), ..Times::default() };
         record.give_away(party.channel())?;

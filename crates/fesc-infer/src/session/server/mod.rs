@@ -135,7 +135,7 @@ impl Server {
         let plan = hosted.outline.plan();
         let terms = Terms {
             model: hosted.id,
-            plan: plan.name().into(),
+            plan: plan.name(),
             outline: hosted.outline_digest,
             kernels: Hex32(kernels::digest(plan)?),
             embedding: hosted.setup.embedding(),

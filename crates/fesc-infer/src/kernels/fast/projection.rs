@@ -5,6 +5,7 @@ use fesc_rlwe::linear::Block;
 
 use super::{Bias, Linear};
 use crate::blocks::BlockId;
+use crate::run::ServerKit;
 use crate::schedule::{Schedule, Segment};
 use crate::setup::Matrix;
 use crate::stage::{Kit, Projection, Rescale, Side, Widths};
@@ -63,7 +64,7 @@ impl Projection for RlweProjection {
                 };
                 self.linear.run(party, Side::Client(&mut take), x)?
             }
-            Side::Server(setup) => {
+            Side::Server(ServerKit { setup, .. }) => {
                 let (vectors, server) = (setup.vectors(layer)?, setup.matrix(layer, matrix)?);
                 let [_, x_first, _, _, dt_first] = self.widths.columns().map(|columns| columns.start);
                 let biases = match matrix {

@@ -6,8 +6,8 @@
 //! Online per row: `12 w + 12` bytes for the openings, `w / 4` for each truncation of a whole row, and the
 //! inverse root's.
 
-use fesc_model::outline::NormForm;
-use fesc_mpc::activation::{Activation, Rsqrt};
+use fesc_model::outline::{InverseRoot, NormForm};
+use fesc_mpc::activation::{Activation, NeRms, Rsqrt};
 use fesc_mpc::correlation::{Bundle, Product, Tensor};
 use fesc_mpc::protocol::Opened;
 use fesc_mpc::{Ledger, Party, Request, Shared};
@@ -19,7 +19,7 @@ use crate::stage::{self, Rescale};
 /// The norm of `rows` rows.
 pub struct Norm {
     eps: u64,
-    root: Rsqrt,
+    root: Box<dyn Activation + Sync>,
     rows: usize,
     bundle: Bundle,
     enter: Rescale,
@@ -41,13 +41,21 @@ impl Norm {
         };
         Self {
             eps: ring.from_signed(form.eps),
-            root: Rsqrt::new(form.rsqrt.clone()),
+            root: root(&form.rsqrt),
             rows,
             bundle,
             enter: Rescale::new(ring, from, form.square, elements),
             variance: Rescale::new(ring, 2 * (form.square + form.exponent), v_frac, rows),
             leave: Rescale::new(ring, form.square + y_frac, form.frac, elements),
         }
+    }
+}
+
+/// The inverse root on shares.
+fn root(form: &InverseRoot) -> Box<dyn Activation + Sync> {
+    match form {
+        InverseRoot::Lines(form) => Box::new(Rsqrt::new(form.clone())),
+        InverseRoot::Constants(form) => Box::new(NeRms::new(form.clone())),
     }
 }
 

@@ -1,0 +1,144 @@
+//! What of a schedule is under CKKS: kernels cut for its shapes, their keys, and how much crosses between
+//! shares and ciphertexts in one inference. Public, and the same for both parties.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fesc_hybrid::backend::{Backend, Chain, Count};
+use fesc_hybrid::ckks::server::EvaluationKeyPlan;
+use fesc_hybrid::ckks::{Params, sets};
+use fesc_hybrid::keys::KeyShape;
+use fesc_hybrid::project::{InProjection, Layout, Pairing, Projection};
+use fesc_model::outline::Outline;
+use fesc_model::{Shape, plan};
+use fesc_scan::hescan::ScanShape;
+use fesc_scan::{Geometry, Totals};
+
+use crate::keys::KeySets;
+use crate::schedule::Segment;
+use crate::{InferError, Result};
+
+/// Fewest features of a row in the slots.
+const LEAST_SEGMENT: usize = 64;
+
+/// The kernels of a schedule that are under encryption.
+#[derive(Default)]
+pub(crate) struct Crossings {
+    /// The scan of the one segment.
+    pub scan: Option<Arc<Geometry>>,
+    pub projections: Option<Projections>,
+    totals: Option<Totals>,
+}
+
+/// Both projections, by the number of rows that they take.
+pub(crate) struct Projections {
+    pub params: Params,
+    pub chain: Chain,
+    inputs: BTreeMap<usize, InProjection>,
+    outputs: BTreeMap<usize, Projection>,
+    plan: EvaluationKeyPlan,
+}
+
+impl Crossings {
+    pub fn new(outline: &Outline, segments: &[Segment]) -> Result<Self> {
+        let (plan, shape) = (outline.plan(), outline.shape());
+        let mut crossings = Self::default();
+        let (mut values, mut masked) = (0, 0);
+        if let plan::Scan::HeScan(kernel) = plan.scan {
+            let [segment] = segments else {
+                let most = fesc_model::outline::scale::SEGMENT;
+                return Err(InferError::Length { tokens: segments.iter().map(|s| s.tokens).sum(), most });
+            };
+            let &Shape { heads, head_dim, groups, state, .. } = shape;
+            let scan = ScanShape { tokens: segment.tokens, heads, head_dim, groups, state };
+            let geometry = Geometry::new(scan, kernel)?;
+            (values, masked) = (geometry.values(), geometry.masked());
+            crossings.scan = Some(geometry);
+        }
+        if plan.projection == plan::Projection::Ckks {
+            let projections = Projections::new(shape, segments)?;
+            for segment in segments {
+                let (rows, results) = (segment.before + segment.tokens, projections.results(segment)?);
+                values += (rows * shape.d_model + segment.tokens * shape.inner()) as u64;
+                masked += (results * projections.params.degree()) as u64;
+            }
+            crossings.projections = Some(projections);
+        }
+        let layers = shape.layers as u64;
+        crossings.totals = (values > 0).then_some(Totals { values: values * layers, masked: masked * layers });
+        Ok(crossings)
+    }
+
+    /// What an inference converts in all.
+    pub fn totals(&self) -> Totals {
+        self.totals.unwrap_or(Totals { values: 1, masked: 1 })
+    }
+
+    /// The client's keys.
+    pub fn keys(&self) -> KeySets<KeyShape> {
+        KeySets {
+            project: self.projections.as_ref().map(|p| KeyShape::new(p.params.clone(), p.plan.clone())),
+            scan: self.scan.as_ref().map(|geometry| geometry.keys()),
+        }
+    }
+}
+
+impl Projections {
+    fn new(shape: &Shape, segments: &[Segment]) -> Result<Self> {
+        let params = sets::PROJECT.params().map_err(fesc_hybrid::HybridError::from)?;
+        let chain = Chain::of(&params);
+        // As many rows as taps at least, however few tokens there are.
+        let layout = |tokens: usize| {
+            let room = tokens.max(2 * shape.conv_width);
+            let fitting = Layout::fitting(params.slots(), room, Pairing::Tokens, LEAST_SEGMENT, sets::BOUNDARY);
+            Layout { tokens, ..fitting }
+        };
+        let convolved = shape.inner()..shape.inner() + shape.conv_dim();
+        let (mut inputs, mut outputs) = (BTreeMap::new(), BTreeMap::new());
+        let mut rotations = BTreeSet::new();
+        let (mut conjugation, mut relinearisation) = (false, false);
+        let mut needs = |count: &Count| {
+            let plan = count.operations().key_plan();
+            rotations.extend(plan.rotations);
+            (conjugation, relinearisation) = (conjugation | plan.conjugation, relinearisation | plan.relinearisation);
+        };
+        for segment in segments {
+            let rows = segment.before + segment.tokens;
+            if let Entry::Vacant(entry) = inputs.entry(rows) {
+                let taps = shape.conv_width;
+                let kernel = InProjection::new(layout(rows), shape.d_model, shape.proj_dim(), convolved.clone(), taps)?;
+                let count = Count::new(chain.clone());
+                let fresh = |_| Ok(count.fresh(kernel.level()));
+                kernel.run(&count, &|_, _| 1.0, &|_, _| 1.0, &|_| 0.0, &fresh)?;
+                needs(&count);
+                entry.insert(kernel);
+            }
+            if let Entry::Vacant(entry) = outputs.entry(segment.tokens) {
+                let kernel = Projection::new(layout(segment.tokens), shape.inner(), shape.d_model)?;
+                let count = Count::new(chain.clone());
+                kernel.run(&count, &|_, _| 1.0, &|_| Ok(count.fresh(kernel.level())))?;
+                needs(&count);
+                entry.insert(kernel);
+            }
+        }
+        let plan = EvaluationKeyPlan { rotations: rotations.into_iter().collect(), conjugation, relinearisation };
+        Ok(Self { params, chain, inputs, outputs, plan })
+    }
+
+    /// HEInProj with HEConv of a segment and its past.
+    pub fn input(&self, segment: &Segment) -> Result<&InProjection> {
+        self.inputs.get(&(segment.before + segment.tokens)).ok_or(UNPLANNED)
+    }
+
+    /// HEOutProj of a segment.
+    pub fn output(&self, segment: &Segment) -> Result<&Projection> {
+        self.outputs.get(&segment.tokens).ok_or(UNPLANNED)
+    }
+
+    fn results(&self, segment: &Segment) -> Result<usize> {
+        Ok(self.input(segment)?.results() + self.output(segment)?.results())
+    }
+}
+
+const UNPLANNED: InferError = InferError::Misuse { what: "the schedule", why: "it has no such segment" };
