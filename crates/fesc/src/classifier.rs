@@ -43,7 +43,7 @@ impl Plain {
     }
 
     /// The name of the twin's preset.
-    pub fn preset(&self) -> Option<&'static str> {
+    pub fn preset(&self) -> Option<String> {
         self.twin.as_ref().map(|twin| twin.plan().name())
     }
 

@@ -125,7 +125,7 @@ fn the_twin_is_calibrated_and_evaluated() {
     let model = Checkpoint::open(&place.path("model")).unwrap().load().unwrap();
     let calibration = Calibration::load(&place.path("model")).unwrap();
     assert_eq!(made[0]["tokens"].as_u64(), Some(calibration.tokens));
-    for (name, preset) in [("fast", Plan::FAST), ("paper", Plan::PAPER)] {
+    for (name, preset) in [("fast", Plan::FAST), ("paper-44", Plan::PAPER_44)] {
         let twin = Twin::new(&model, &calibration, preset).unwrap();
         let rule = |ids: &[u32]| twin.classify(ids, &mut Rounding::nearest()).unwrap().class;
         let row = &place.eval("plain", &["--twin", "--preset", name, "--length", "64"])[0];

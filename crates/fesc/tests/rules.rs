@@ -142,12 +142,32 @@ fn insecure_forms_exist_only_in_tests() {
     }
 }
 
+/// What tests of other crates need is behind a feature, and nothing but tests turns it on.
+#[test]
+fn features_for_tests_are_asked_for_by_tests_alone() {
+    let mut asked = 0;
+    for package in packages() {
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let features = dependency["features"].as_array().unwrap();
+            if features.iter().any(|f| f == "testing" || f == "tap") {
+                assert_eq!(dependency["kind"], "dev", "{}: {}", package["name"], dependency["name"]);
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked > 0, "nobody asks for them any more; look what became of the features");
+    let mask = fs::read_to_string(root().join("crates/fesc-ckks/src/mask.rs")).unwrap();
+    let forgotten = "#[cfg(any(test, feature = \"testing\"))]\nimpl FreshZero {";
+    assert!(mask.contains(forgotten), "a zero that is none must not be in the product");
+}
+
 /// Every nonce and seed that is sent has a generator of its own (`Prg::public_bytes` says why). These are the
 /// places that draw one.
 #[test]
 fn what_is_published_is_drawn_apart_from_secrets() {
     let drawn = [
         ("crates/fesc-ckks/src/seed.rs", 1),
+        ("crates/fesc-hybrid/src/boundary/to_ciphertexts/client.rs", 1),
         ("crates/fesc-infer/src/session/mod.rs", 1),
         ("crates/fesc-mpc/src/provider/dealer.rs", 1),
         ("crates/fesc-ot/src/base.rs", 2),

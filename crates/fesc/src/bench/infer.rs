@@ -21,7 +21,7 @@ pub fn run(args: &InferArgs, format: Format) -> Result<()> {
     let values = task.length * task.layers * config(&task)?.shape().d_model;
     task.check = args.check || values <= CHECKED;
     task.reveal = args.reveal;
-    task.plan = args.plan.name().into();
+    task.plan = args.plan.name();
     task.vocab = args.vocab.map(|v| v as usize);
     let progress = Progress::start("private inference");
     let ran = measure(&args.link, &task, &progress)?;

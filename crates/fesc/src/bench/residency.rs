@@ -5,11 +5,12 @@ use anyhow::Result;
 use fesc_ckks::sets;
 use fesc_hybrid::backend::{Backend, Chain};
 use fesc_scan::hescan::chunks::{Carry, Chunks, Options, Work};
+use fesc_scan::hescan::cut::deep_enough;
 use fesc_scan::hescan::prefix::Topology;
 use fesc_scan::hescan::{ScanShape, paper, trial};
 use serde_json::{Value, json};
 
-use super::scan::{deep_enough, scan_shape};
+use super::scan::scan_shape;
 use crate::cli::ResidencyArgs;
 use crate::exit::Refusal;
 use crate::progress::Progress;

@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use fesc_scan::hescan::chunks::Work;
+use fesc_scan::hescan::cut::{self, Wanted};
 use fesc_scan::hescan::prefix::Topology;
 
 /// Megabytes of ciphertexts at once, unless told.
@@ -79,6 +80,34 @@ impl ScanArgs {
             fold: false,
             memory: MEMORY,
             seconds: 0.0,
+        }
+    }
+}
+
+/// What is asked of a cut.
+impl From<&ScanArgs> for Wanted {
+    fn from(args: &ScanArgs) -> Self {
+        Self {
+            packing: args.packing.into(),
+            blocks: args.blocks,
+            coordinates: args.coordinates,
+            leaf: args.leaf,
+            fold: args.fold,
+            block: args.block.map(|b| b as usize),
+            topology: args.topology,
+            work: args.work,
+            memory: args.memory.saturating_mul(1_000_000),
+        }
+    }
+}
+
+impl From<Packing> for cut::Packing {
+    fn from(packing: Packing) -> Self {
+        match packing {
+            Packing::Lanes => Self::Lanes,
+            Packing::Hybrid => Self::Hybrid,
+            Packing::Chunks => Self::Chunks,
+            Packing::Dual => Self::Dual,
         }
     }
 }

@@ -19,9 +19,9 @@ pub struct ModelArgs {
     /// `fesc calibrate`).
     #[arg(long)]
     pub twin: bool,
-    /// Which plan's fixed point: fast (48-bit ring, piecewise forms) unless told, or paper (44-bit ring, its
-    /// polynomials).
-    #[arg(long, alias = "preset", value_name = "NAME", value_parser = Plan::named, requires = "twin")]
+    /// Which plan's fixed point: fast (piecewise forms) unless told, paper (its polynomials), or paper-44 (in
+    /// its ring of 44 bits); choices may follow, as in fast,norm=nerms.
+    #[arg(long, alias = "preset", value_name = "PLAN", value_parser = Plan::parse, requires = "twin")]
     pub plan: Option<Plan>,
 }
 

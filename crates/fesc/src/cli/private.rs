@@ -349,8 +349,8 @@ pub struct InferArgs {
 }
 
 /// A plan that two parties can run.
-fn plan(name: &str) -> Result<Plan, String> {
-    fesc_infer::kernels::private_plan(name).map_err(|e| e.to_string())
+fn plan(text: &str) -> Result<Plan, String> {
+    fesc_infer::kernels::private_plan(text).map_err(|e| e.to_string())
 }
 
 /// `label`, the class alone; or `logits`, floored to 4 fractional bits, which many documents make a way to

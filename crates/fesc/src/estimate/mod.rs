@@ -123,7 +123,7 @@ impl Subject {
             return Ok(Self { name, outline: model.twin(args.plan)?.outline()?.clone(), tokenizer });
         };
         let mut task = Task::new(shape, args.layers.map(|l| l as usize), tokens, args.provider)?;
-        task.plan = args.plan.name().into();
+        task.plan = args.plan.name();
         Ok(Self { name: shape.clone(), outline: random_outline(&task)?, tokenizer: None })
     }
 }

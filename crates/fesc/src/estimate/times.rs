@@ -60,7 +60,7 @@ impl Times {
         let tokens = tokens.min(SEGMENT);
         progress.say(format!("measuring one layer on {tokens} tokens"));
         let mut task = Task::new("tiny", Some(1), tokens, args.provider)?;
-        task.plan = outline.plan().name().into();
+        task.plan = outline.plan().name();
         task.shape = Config::new(Shape { layers: 1, vocab: VOCAB, ..*outline.shape() })?.to_json("float32")?;
         let link = LinkArgs { net: Profile::NONE, tls: false, threads: args.threads, timeout: TIMEOUT };
         let ran = measure(&link, &task, progress)?;

@@ -3,16 +3,20 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
+use fesc_hybrid::keys::{ClientKeys, ServerKeys};
 use fesc_infer::session::cache::Cache;
 use fesc_infer::session::download::Upload;
 use fesc_infer::session::public::{Hosted, Known};
 use fesc_infer::session::source::{self, Clock, Timed};
 use fesc_infer::session::{Hex32, Recorder, Stream, phase};
-use fesc_infer::{BlockId, BlockSource, FreshBlocks, Schedule, ServerSetup, run_client_with, run_server};
+use fesc_infer::{
+    Ahead, BlockId, BlockSource, FreshBlocks, KeySets, Schedule, ServerSetup, run_client_with, run_server_with,
+};
 use fesc_model::outline::Outline;
 use fesc_mpc::provider::{Correlations, Dealer};
 use fesc_mpc::{Party, Role};
 use fesc_net::{Channel, Stats};
+use fesc_ring::Prg;
 use fesc_rlwe::linear::Prepared;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -79,6 +83,7 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
         Some(dealer) => Box::new(Dealer::new(role, dealer)),
         None => Box::new(source::two_party(role, &mut channel, &mut prg)?),
     };
+    let (mut mine, theirs) = exchange_keys(role, &schedule, &mut channel, &mut prg)?;
     let setup_s = start.elapsed().as_secs_f64();
     barrier(&mut channel)?;
 
@@ -96,10 +101,11 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
             let ids = model::document(task)?;
             let mut pads = Counted { inner: FreshBlocks::new(&known.setup, prg.fork()), clock: clock.clone() };
             let (schedule, setup) = (&schedule, &known.setup);
-            let answer = run_client_with(&mut party, schedule, setup, &ids, &mut prg, &mut pads, &mut record)?;
+            let ahead = Ahead { blocks: &mut pads, keys: &mut mine };
+            let answer = run_client_with(&mut party, schedule, setup, &ids, &mut prg, ahead, &mut record)?;
             ensure!(answer.class() < outline.classes(), "an answer that is no class");
         }
-        Half::Server(hosted) => run_server(&mut party, &schedule, &hosted.setup, &mut record)?,
+        Half::Server(hosted) => run_server_with(&mut party, &schedule, &hosted.setup, &theirs, &mut record)?,
     }
     let run_s = start.elapsed().as_secs_f64();
     let offline_s = clock.seconds();
@@ -135,6 +141,21 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
         stages,
         errors,
     })?)
+}
+
+/// The client's CKKS keys, where the plan has kernels under encryption: what each party has of them.
+fn exchange_keys(
+    role: Role,
+    schedule: &Schedule,
+    channel: &mut Channel,
+    prg: &mut Prg,
+) -> Result<(KeySets<ClientKeys>, KeySets<ServerKeys>)> {
+    let (mut mine, mut theirs) = (KeySets::default(), KeySets::default());
+    match role {
+        Role::P0 => mine = schedule.keys().send(channel, prg, &mut |_, _| ())?,
+        Role::P1 => theirs = schedule.keys().receive(channel, prg, &mut |_, _| ())?,
+    }
+    Ok((mine, theirs))
 }
 
 /// Blocks of the linear layers do not depend on the document: their time is no stage's.

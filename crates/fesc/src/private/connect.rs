@@ -134,6 +134,7 @@ pub fn sentence(doing: Doing) -> String {
         Doing::Handshake => "agreeing on the terms".into(),
         Doing::Setup(bytes) => format!("the model's public part, {:.1} MB", bytes as f64 / 1e6),
         Doing::Correlations => "setting up correlations".into(),
+        Doing::Keys(done, all) => format!("keys, {:.0} of {:.0} MB", done as f64 / 1e6, all as f64 / 1e6),
         Doing::Stage(name, Some(layer), segment) => format!("layer {layer}, segment {segment}: {name}"),
         Doing::Stage(name, None, segment) => format!("segment {segment}: {name}"),
         Doing::Preparing(number, of) => format!("correlations of session {number} of {of}"),

@@ -59,7 +59,7 @@ impl Sample {
         let (up, ((), made)) = keys.both(
             &ledger,
             |party| Ok(shape.run_client(party, &keys.secret, &mine, &mut os_random()?)?),
-            |party| Ok(shape.run_server(party, &keys.evaluator, keys.public.id(), &theirs)?),
+            |party| Ok(shape.run_server(party, keys.public.id(), &theirs)?),
         )?;
         let back = to_shares(params, set, ciphertexts)?;
         let mut ledger = Ledger::new();

@@ -4,11 +4,10 @@
 //! these times are the prediction. The packet is random, the keys are made for this run, and the results are
 //! decrypted and compared with the recurrence.
 
-mod cut;
-mod kernel;
-
 use anyhow::{Context, Result};
+use fesc_hybrid::HybridError;
 use fesc_hybrid::backend::{Backend, Chain, Operation, Tally};
+use fesc_scan::hescan::cut::{self, Chosen, Wanted};
 use fesc_scan::hescan::trial::{self, Inputs, Measured};
 use fesc_scan::hescan::{ScanShape, paper};
 use rayon::ThreadPoolBuilder;
@@ -21,8 +20,6 @@ use crate::measured::named;
 use crate::progress::Progress;
 use crate::report::{Format, Report, Row};
 use crate::usage;
-use cut::Plan;
-pub use cut::{choose, deep_enough};
 
 /// Measures and prints.
 pub fn run(args: &ScanArgs, format: Format) -> Result<()> {
@@ -32,7 +29,7 @@ pub fn run(args: &ScanArgs, format: Format) -> Result<()> {
     let measured = args.length.iter().try_for_each(|&length| {
         let shape = scan_shape(&args.shape, length as usize)?;
         progress.say(format!("{length} tokens: counting"));
-        let plan = cut::choose(args, shape)?;
+        let plan = choose(args, shape)?;
         let ran = if args.count { None } else { Some(Ran::new(args, &plan, &progress)?) };
         report.add(row(args, &plan, shape.tokens, ran.as_ref())?)
     });
@@ -47,6 +44,18 @@ pub fn scan_shape(name: &str, tokens: usize) -> Result<ScanShape> {
     let config = named(name)?;
     let s = config.shape();
     Ok(ScanShape { tokens, heads: s.heads, head_dim: s.head_dim, groups: s.groups, state: s.state })
+}
+
+/// The cut that is asked for, or the best one.
+pub fn choose(args: &ScanArgs, shape: ScanShape) -> Result<Chosen> {
+    cut::choose(&Wanted::from(args), shape).map_err(|e| match e {
+        HybridError::Shape { what: what @ "bytes of ciphertexts at once", got, .. } => {
+            let (value, max) = (got as u64, args.memory.saturating_mul(1_000_000));
+            let remedy = "give more --memory, a shorter --length, or another packing or cut";
+            Refusal::Limit { what, value, max, remedy }.into()
+        }
+        e => Refusal::Usage(e.to_string()).into(),
+    })
 }
 
 /// Options that the packing does not have.
@@ -78,7 +87,7 @@ struct Ran {
 }
 
 impl Ran {
-    fn new(args: &ScanArgs, plan: &Plan, progress: &Progress) -> Result<Self> {
+    fn new(args: &ScanArgs, plan: &Chosen, progress: &Progress) -> Result<Self> {
         let params = plan.set.params()?;
         let tally = plan.count.operations().tally();
         progress.say(format!("{}: times of operations by level", plan.set.name));
@@ -103,7 +112,7 @@ impl Ran {
 }
 
 /// Seconds of one scan on one thread: counts times what each operation takes at its level.
-fn predicted(plan: &Plan, tally: &Tally, seconds: f64) -> Result<f64> {
+fn predicted(plan: &Chosen, tally: &Tally, seconds: f64) -> Result<f64> {
     let probe = Probe::new(&plan.set, |level| used(tally, level), seconds)?;
     Ok(tally.cost(|operation, level| probe.seconds(operation, level)))
 }
@@ -113,7 +122,7 @@ fn used(tally: &Tally, level: usize) -> bool {
     Operation::ALL.into_iter().any(|o| tally.by_level(o).any(|(l, _)| l == level))
 }
 
-fn row(args: &ScanArgs, plan: &Plan, tokens: usize, ran: Option<&Ran>) -> Result<Row> {
+fn row(args: &ScanArgs, plan: &Chosen, tokens: usize, ran: Option<&Ran>) -> Result<Row> {
     let tally = plan.count.operations().tally();
     let layers = u64::from(args.layers);
     let total = |kinds: &[Operation]| kinds.iter().map(|&o| tally.total(o)).sum::<u64>() * layers;
