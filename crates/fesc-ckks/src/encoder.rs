@@ -15,6 +15,8 @@
 mod periodic;
 mod share;
 
+pub use share::place_of_part;
+
 use fesc_ring::aligned::Aligned;
 use fesc_ring::fft::{self, Fft};
 use num_complex::Complex64;

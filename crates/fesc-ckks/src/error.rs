@@ -208,6 +208,14 @@ pub enum CkksError {
         /// Most values.
         max: usize,
     },
+    /// Slots cannot be packed so.
+    #[error("{parts} parts in {slots} slots: parts are a power of two, and each has a slot at least")]
+    Parts {
+        /// Parts asked for.
+        parts: usize,
+        /// Slots of the set.
+        slots: usize,
+    },
     /// A value is not a finite number.
     #[error("value {index} is not finite")]
     NotFinite {

@@ -83,7 +83,7 @@ mod upload;
 pub mod wire;
 
 pub use ciphertext::{Ciphertext, Tensor};
-pub use encoder::Encoder;
+pub use encoder::{Encoder, place_of_part};
 pub use error::{CkksError, Result, WireError};
 pub use mask::{FreshZero, Masked, RingMask, Share};
 pub use params::{Params, ParamsLiteral};

@@ -5,6 +5,7 @@
 //!   computes on complex numbers in the clear, one computes on ciphertexts;
 //! - [`boundary`]: ciphertexts to additive shares and back; [`MESSAGES`];
 //! - [`keys`]: a client's keys for a plan; [`circuit`]: shares to shares through a kernel under encryption;
+//! - [`expand`]: many ciphertexts of repeated slots from one;
 //! - [`project`]: encrypted activations times known weights, and the convolution behind them.
 //!
 //! # Example
@@ -32,6 +33,7 @@ pub mod backend;
 pub mod boundary;
 pub mod circuit;
 mod error;
+pub mod expand;
 pub mod keys;
 pub mod project;
 

@@ -56,7 +56,7 @@ impl Run {
         let evaluator = Evaluator::new(&params, none).unwrap();
         let count = 3 * params.slots();
         let values = Values { ring, bits: 16, fraction: 12, inference: count as u64 };
-        let encoding = Encoding { level: 3, scale: params.scale() };
+        let encoding = Encoding::slots(3, params.scale());
         let up = ToCiphertexts::new(&params, Layout::compact(&params, count).unwrap(), values, encoding).unwrap();
         let (bound, fixed) = (MaskBound { phase_bits: 36, masked: 1 << 14 }, Fixed { ring, fraction: 12 });
         let down = ToShares::new(&params, 2, params.scale(), bound, fixed).unwrap();

@@ -33,6 +33,7 @@
 mod tests;
 
 use fesc_ring::Ring;
+use fesc_ring::fft::Fft;
 use fesc_ring::fft::fixed::{Factor, MAX_BITS};
 
 use super::Encoder;
@@ -157,6 +158,59 @@ impl Encoder {
         fft.inverse(&mut numbers);
         let factor = Factor::new(scale / unit(scale, fraction)?);
         Ok((0..degree).map(|k| numbers.times(k, &factor)).collect())
+    }
+}
+
+/// Where part `part` of `parts`, a power of two, stands in a packed polynomial `sum_k X^k m_k(X^parts)`: at
+/// its number with the bits reversed, so that halving the polynomial again and again keeps neighbours
+/// together.
+pub fn place_of_part(part: usize, parts: usize) -> usize {
+    let bits = parts.trailing_zeros();
+    if bits == 0 { 0 } else { part.reverse_bits() >> (usize::BITS - bits) }
+}
+
+impl Encoder {
+    /// [`Encoder::encode_share`] of several vectors in one polynomial: `values` are `parts` runs, a power of
+    /// two, of `n / parts` slots each. Part `m_k` alone is a vector that repeats its run, and whoever holds
+    /// an encryption of the packed polynomial can take it apart by rotations.
+    ///
+    /// # Errors
+    /// As there, and [`CkksError::Parts`] for a number of parts that does not divide the slots.
+    pub fn encode_share_parts(
+        &self,
+        values: &[[i128; 2]],
+        parts: usize,
+        bits: u32,
+        fraction: u32,
+        scale: f64,
+    ) -> Result<Vec<i128>> {
+        if parts == 1 {
+            return self.encode_share(values, bits, fraction, scale);
+        }
+        let (degree, n) = (self.params.degree(), self.params.slots());
+        if values.len() > n {
+            return Err(CkksError::TooMany { what: "slots", got: values.len(), max: n });
+        }
+        let refused = CkksError::Parts { parts, slots: n };
+        if !parts.is_power_of_two() || parts > n {
+            return Err(refused);
+        }
+        self.encode_error(bits, fraction, scale)?;
+        let run = n / parts;
+        let plan = Fft::new(run).map_err(|_| refused)?;
+        let (fft, factor) = (plan.fixed(), Factor::new(scale / unit(scale, fraction)?));
+        let mut out = vec![0; degree];
+        for (part, values) in values.chunks(run).enumerate() {
+            let mut numbers = fft.numbers(bits);
+            for (j, &[re, im]) in values.iter().enumerate() {
+                numbers.set(j, re);
+                numbers.set(run + j, im);
+            }
+            fft.inverse(&mut numbers);
+            let places = out.iter_mut().skip(place_of_part(part, parts)).step_by(parts);
+            places.enumerate().for_each(|(k, to)| *to = numbers.times(k, &factor));
+        }
+        Ok(out)
     }
 }
 

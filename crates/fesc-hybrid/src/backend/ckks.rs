@@ -4,12 +4,12 @@
 //! threads shares its digits and waits for the slower half; two key switches side by side do not. A single
 //! operation outside of `each` uses all threads.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fesc_ckks::server::Evaluator;
-use fesc_ckks::{Ciphertext, Encoder, PeriodicPlaintext, Tensor};
+use fesc_ckks::{Ciphertext, Encoder, PeriodicPlaintext, Plaintext, Tensor};
 use num_complex::Complex64;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -29,7 +29,11 @@ pub struct Ckks {
     operations: Operations,
     /// One thread each.
     workers: Vec<ThreadPool>,
+    /// Powers of `X` by power and level, as they were first asked for.
+    monomials: Mutex<Monomials>,
 }
+
+type Monomials = BTreeMap<(i64, usize), Arc<Plaintext>>;
 
 impl Ckks {
     /// With these keys and so many threads.
@@ -40,7 +44,8 @@ impl Ckks {
         let one = || ThreadPoolBuilder::new().num_threads(1).build().map_err(|e| HybridError::Threads(e.to_string()));
         let workers = (0..threads.max(1)).map(|_| one()).collect::<Result<_>>()?;
         let (encoder, chain) = (Encoder::new(evaluator.params()), Chain::of(evaluator.params()));
-        Ok(Self { evaluator, encoder, chain, operations: Operations::default(), workers })
+        let (operations, monomials) = (Operations::default(), Mutex::default());
+        Ok(Self { evaluator, encoder, chain, operations, workers, monomials })
     }
 
     /// The evaluator.
@@ -92,6 +97,11 @@ impl Backend for Ckks {
 
     fn times_i(&self, a: &Ciphertext) -> Result<Ciphertext> {
         Ok(self.evaluator.multiply_by_i(a)?)
+    }
+
+    fn times_monomial(&self, a: &Ciphertext, power: i64) -> Result<Ciphertext> {
+        self.operations.write(Operation::PlainProduct, a.level(), 1);
+        Ok(self.evaluator.multiply_plain(a, &*self.monomial(power, a.level())?)?)
     }
 
     fn halve(&self, a: &Ciphertext) -> Result<Ciphertext> {
@@ -205,6 +215,22 @@ struct Sorted<'a> {
 }
 
 impl Ckks {
+    /// `X^power` as a plaintext at scale 1.
+    fn monomial(&self, power: i64, level: usize) -> Result<Arc<Plaintext>> {
+        let known = || self.monomials.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().get(&(power, level)) {
+            return Ok(found.clone());
+        }
+        // X^N = -1.
+        let degree = 2 * self.chain.slots();
+        let at = power.rem_euclid(2 * degree as i64) as usize;
+        let mut coefficients = vec![0i64; degree];
+        coefficients[at % degree] = if at < degree { 1 } else { -1 };
+        let made = Arc::new(self.encoder.encode_coefficients(&coefficients, level, 1.0)?);
+        known().insert((power, level), made.clone());
+        Ok(made)
+    }
+
     /// Checks levels and writes products down.
     fn sort<'a>(&self, level: usize, terms: &[Term<'a, Self>]) -> Result<Sorted<'a>> {
         let mut sorted = Sorted { products: Vec::new(), plain: Vec::new(), addends: Vec::new() };

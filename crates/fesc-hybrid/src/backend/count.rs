@@ -93,6 +93,11 @@ impl Backend for Count {
         Ok(a.clone())
     }
 
+    fn times_monomial(&self, a: &CountCt, _: i64) -> Result<CountCt> {
+        self.operations.write(Operation::PlainProduct, a.level, 1);
+        Ok(a.clone())
+    }
+
     fn halve(&self, a: &CountCt) -> Result<CountCt> {
         Ok(a.clone())
     }

@@ -36,6 +36,7 @@ pub use ckks::{Ckks, CkksCt, CkksSum};
 pub use count::{Count, CountCt, CountSum};
 pub use live::{Live, LiveCounts};
 pub use operations::{Operation, Operations, Tally};
+pub(crate) use plain::monomial;
 pub use plain::{Plain, PlainCt, PlainSum};
 
 use crate::{HybridError, Result};
@@ -118,7 +119,14 @@ pub trait Backend: Sync {
     /// If the scheme refuses it.
     fn times_i(&self, a: &Self::Ct) -> Result<Self::Ct>;
 
-    /// Half of `a`, by another scale. For results only: no product takes it.
+    /// `a` times `X^power`: slot `j` times `zeta^(5^j power)`, `zeta = exp(i pi / N)`. Exact. No level, no
+    /// key; a product by a plaintext.
+    ///
+    /// # Errors
+    /// If the scheme refuses it.
+    fn times_monomial(&self, a: &Self::Ct, power: i64) -> Result<Self::Ct>;
+
+    /// Half of `a`, by another scale. No product takes it, unless that scale is the canonical one.
     ///
     /// # Errors
     /// If the scheme refuses it.

@@ -30,6 +30,7 @@ use fesc_ring::Prg;
 use num_complex::Complex64;
 
 use super::{Backend, Chain, Live, LiveCounts, Operation, Operations, Term, check_above, check_level, check_period};
+use crate::expand::packed;
 use crate::{HybridError, Result};
 
 /// Largest relative difference of scales that counts as equal.
@@ -108,6 +109,14 @@ impl Plain {
     /// # Errors
     /// If there are too many.
     pub fn fresh(&self, values: &[Complex64], level: usize) -> Result<PlainCt> {
+        self.fresh_parts(values, level, 1)
+    }
+
+    /// An input of `parts` packed parts ([`crate::expand`]); slots that are not given are zero.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn fresh_parts(&self, values: &[Complex64], level: usize, parts: usize) -> Result<PlainCt> {
         check_above("an input", level, self.chain.top())?;
         let n = self.chain.slots();
         if values.len() > n {
@@ -115,7 +124,9 @@ impl Plain {
         }
         let mut slots = values.to_vec();
         slots.resize(n, Complex64::ZERO);
-        Ok(self.noised(slots, self.no_errors(), level, self.chain.scale(level), noise::fresh_secret() + 1.0 / 12.0))
+        let slots = if parts == 1 { slots } else { packed(&slots, parts) };
+        let scale = self.chain.scale(level) / parts as f64;
+        Ok(self.noised(slots, self.no_errors(), level, scale, noise::fresh_secret() + 1.0 / 12.0))
     }
 
     /// Live ciphertexts.
@@ -222,6 +233,13 @@ fn multiply_plain((slots, errors): (&mut [Complex64], &mut [f64]), a: &PlainCt, 
     }
 }
 
+/// The slots of `X^power`.
+pub(crate) fn monomial(slots: usize, power: i64) -> impl Iterator<Item = Complex64> {
+    let order = 4 * slots as i64;
+    let angles = std::iter::successors(Some(power.rem_euclid(order)), move |a| Some(a * 5 % order));
+    angles.take(slots).map(move |a| Complex64::cis(std::f64::consts::TAU * a as f64 / order as f64))
+}
+
 /// A complex sample whose parts have deviation 1 (Box and Muller).
 fn gaussian(prg: &mut Prg) -> Complex64 {
     let mut uniform = || ((prg.next_u64() >> 11) as f64 + 0.5) / 2f64.powi(53);
@@ -275,6 +293,12 @@ impl Backend for Plain {
 
     fn times_i(&self, a: &PlainCt) -> Result<PlainCt> {
         Ok(self.mapped(a, a.scale, |z| z * Complex64::I))
+    }
+
+    fn times_monomial(&self, a: &PlainCt, power: i64) -> Result<PlainCt> {
+        self.operations.write(Operation::PlainProduct, a.level, 1);
+        let slots = a.slots.iter().zip(monomial(a.slots.len(), power)).map(|(z, root)| z * root).collect();
+        Ok(self.noised(slots, a.errors.to_vec(), a.level, a.scale, 0.0))
     }
 
     fn halve(&self, a: &PlainCt) -> Result<PlainCt> {

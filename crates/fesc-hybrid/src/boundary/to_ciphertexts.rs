@@ -87,8 +87,23 @@ pub struct Values {
 pub struct Encoding {
     /// The level.
     pub level: usize,
-    /// The scale.
+    /// The scale, of a part if there are several.
     pub scale: f64,
+    /// Parts that are packed in one ciphertext ([`crate::expand`]), 1 for plain slots. The layout has the
+    /// runs of the parts one after the other.
+    pub parts: usize,
+}
+
+impl Encoding {
+    /// Plain slots.
+    pub const fn slots(level: usize, scale: f64) -> Self {
+        Self { level, scale, parts: 1 }
+    }
+
+    /// What travels: the sum of all halvings is a doubling of the scale for each.
+    fn sent_scale(&self) -> f64 {
+        self.scale / self.parts as f64
+    }
 }
 
 /// The shape of a conversion.
@@ -141,9 +156,10 @@ impl ToCiphertexts {
             check_len("encodings of ciphertexts", layout.ciphertexts(), encodings.len())?;
         }
         let extend = Extend::new(ring, bits, LongRing::new(k)?, layout.values())?;
-        for &Encoding { level, scale } in &encodings {
+        for encoding in &encodings {
+            let level = encoding.level;
             // A coefficient is at most the largest slot, whose two lanes are parts of k - 1 bits and a sign.
-            let need = f64::from(k) - 0.5 - f64::from(fraction) + scale.log2();
+            let need = f64::from(k) - 0.5 - f64::from(fraction) + encoding.sent_scale().log2();
             let max = (params.log_q(level)? - 1.0).min(MAX_COEFFICIENT_BITS);
             if need >= max {
                 return Err(HybridError::Room { bits: k, fraction, need, level, max });
@@ -170,7 +186,7 @@ impl ToCiphertexts {
     /// How a ciphertext is made.
     pub fn encoding(&self, ciphertext: usize) -> Encoding {
         // There is at least one, or there are no ciphertexts.
-        let one = || self.encodings.first().copied().unwrap_or(Encoding { level: 0, scale: 1.0 });
+        let one = || self.encodings.first().copied().unwrap_or(Encoding::slots(0, 1.0));
         self.encodings.get(ciphertext).copied().unwrap_or_else(one)
     }
 
@@ -217,11 +233,13 @@ impl ToCiphertexts {
     pub fn report(&self) -> Result<BoundaryReport> {
         let mut ledger = Ledger::new();
         self.declare(&mut ledger)?;
-        let Encoding { level, scale } = self.encoding(0);
+        let Encoding { level, scale, parts } = self.encoding(0);
         let width = self.part_bits();
         // Of both parties: rounding, and arithmetic on parts of k bits.
-        let arithmetic = Encoder::new(&self.params).encode_error(width - 1, self.values.fraction, scale)?;
-        let variance = noise::fresh_secret() + 2.0 * (1.0 / 12.0 + arithmetic * arithmetic);
+        let sent = self.encoding(0).sent_scale();
+        let arithmetic = Encoder::new(&self.params).encode_error(width - 1, self.values.fraction, sent)?;
+        // Of a part, r times fewer coefficients at an r-th of the scale.
+        let variance = parts as f64 * (noise::fresh_secret() + 2.0 * (1.0 / 12.0 + arithmetic * arithmetic));
         let log_failure = self.extend.log_failure();
         Ok(BoundaryReport {
             name: "shares to ciphertexts",
@@ -245,11 +263,12 @@ impl ToCiphertexts {
         self.encode_lanes(self.encoding(ciphertext), &Zeroizing::new(self.layout.fill(ciphertext, lift)))
     }
 
-    fn encode_lanes(&self, Encoding { level, scale }: Encoding, lanes: &[[i128; 2]]) -> Result<Plaintext> {
-        let encoder = Encoder::new(&self.params);
+    fn encode_lanes(&self, encoding: Encoding, lanes: &[[i128; 2]]) -> Result<Plaintext> {
+        let (encoder, scale) = (Encoder::new(&self.params), encoding.sent_scale());
         // A centred part of k bits is at most 2^(k-1).
         let bits = self.part_bits() - 1;
-        let coefficients = Zeroizing::new(encoder.encode_share(lanes, bits, self.values.fraction, scale)?);
-        Ok(encoder.encode_coefficients(&coefficients, level, scale)?)
+        let coefficients =
+            Zeroizing::new(encoder.encode_share_parts(lanes, encoding.parts, bits, self.values.fraction, scale)?);
+        Ok(encoder.encode_coefficients(&coefficients, encoding.level, scale)?)
     }
 }

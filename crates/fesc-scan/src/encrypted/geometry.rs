@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fesc_ckks::Params;
 use fesc_ckks::server::EvaluationKeyPlan;
 use fesc_hybrid::backend::{Backend, Chain, Count};
-use fesc_hybrid::boundary::Layout;
+use fesc_hybrid::boundary::{Encoding, Layout};
 use fesc_hybrid::keys::KeyShape;
 use fesc_model::plan::HeScanKernel;
 
@@ -73,9 +73,10 @@ impl Geometry {
             HeScanKernel::Chunks => Packing::Chunks,
             HeScanKernel::Dual => Packing::Dual,
         };
-        let chosen = match choose(&Wanted::new(packing), shape) {
+        let wanted = |packing| Wanted { packed: true, ..Wanted::new(packing) };
+        let chosen = match choose(&wanted(packing), shape) {
             // A few tokens have no leaf of four.
-            Err(_) if packing == Packing::Hybrid => choose(&Wanted::new(Packing::Lanes), shape)?,
+            Err(_) if packing == Packing::Hybrid => choose(&wanted(Packing::Lanes), shape)?,
             chosen => chosen?,
         };
         let params = chosen.set.params().map_err(fesc_hybrid::HybridError::from)?;
@@ -188,9 +189,14 @@ impl Geometry {
         }
     }
 
-    /// Levels of the ciphertexts of a tensor.
-    pub(super) fn levels(&self, kind: Kind) -> impl Iterator<Item = usize> + '_ {
-        self.inputs[kind as usize].iter().map(|&i| self.chosen.kernel.level(i))
+    /// How the ciphertexts of a tensor are made.
+    pub(super) fn encodings(&self, kind: Kind) -> Vec<Encoding> {
+        let kernel = &self.chosen.kernel;
+        let encoding = |&i: &usize| {
+            let level = kernel.level(i);
+            Encoding { level, scale: self.scale(level), parts: kernel.parts(i) }
+        };
+        self.inputs[kind as usize].iter().map(encoding).collect()
     }
 
     /// Where the values of a tensor lie.

@@ -30,7 +30,7 @@ pub use geometry::Geometry;
 use std::sync::Arc;
 
 use fesc_approx::{FixedPiecewise, Plan};
-use fesc_hybrid::boundary::{Encoding, Fixed, MaskBound, ToCiphertexts, ToShares, Values};
+use fesc_hybrid::boundary::{Fixed, MaskBound, ToCiphertexts, ToShares, Values};
 use fesc_hybrid::circuit::Circuit;
 use fesc_model::outline::scale::{DELTA, PUSHED, RING};
 use fesc_model::outline::{Exponential, LayerForms, Ranges, Scales};
@@ -153,9 +153,7 @@ fn circuit(geometry: &Arc<Geometry>, s: &Scales, ranges: &Ranges, totals: Totals
     ];
     let up = |(kind, bits, fraction): (Kind, u32, u32)| {
         let values = Values { ring: RING, bits, fraction, inference: totals.values.next_power_of_two() };
-        let encodings: Vec<Encoding> =
-            geometry.levels(kind).map(|level| Encoding { level, scale: geometry.scale(level) }).collect();
-        ToCiphertexts::with_encodings(params, geometry.layout(kind), values, encodings)
+        ToCiphertexts::with_encodings(params, geometry.layout(kind), values, geometry.encodings(kind))
     };
     let up = tensors.into_iter().map(up).collect::<Result<Vec<_>, _>>()?;
     Ok((Circuit { up, down }, fraction))

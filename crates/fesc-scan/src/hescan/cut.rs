@@ -12,6 +12,7 @@ use super::chunks::{Carry, Chunks, Options, Work};
 use super::dual::DualScan;
 use super::kernel::Kernel;
 use super::lanes::{Lanes, LanesParams};
+use super::packed::Packed;
 use super::prefix::Topology;
 use super::{HeScan, ScanShape, trial};
 
@@ -49,6 +50,8 @@ pub struct Wanted {
     pub work: Work,
     /// Bytes that ciphertexts may take at once.
     pub memory: u64,
+    /// Inputs that repeat go up packed.
+    pub packed: bool,
 }
 
 impl Wanted {
@@ -64,6 +67,7 @@ impl Wanted {
             topology: Topology::BrentKung,
             work: Work::Needed,
             memory: 8_000_000_000,
+            packed: false,
         }
     }
 }
@@ -90,7 +94,7 @@ pub struct Cut {
 /// A kernel on a set, counted.
 pub struct Chosen {
     /// The kernel.
-    pub kernel: Kernel,
+    pub kernel: Packed<Kernel>,
     /// Its cut.
     pub cut: Cut,
     /// The named set of the smallest depth that suffices.
@@ -128,7 +132,7 @@ pub fn choose(args: &Wanted, shape: ScanShape) -> Result<Chosen> {
             break;
         }
         let weight = candidate.weight;
-        let chosen = candidate.counted()?;
+        let chosen = candidate.counted(args.packed)?;
         let live = chosen.count.live().most_bytes();
         least = least.min(live);
         if live > most {
@@ -144,10 +148,11 @@ pub fn choose(args: &Wanted, shape: ScanShape) -> Result<Chosen> {
 }
 
 impl Candidate {
-    fn counted(self) -> Result<Chosen> {
-        let count = trial::count(&self.kernel, Chain::of_set(&self.set))?;
+    fn counted(self, packed: bool) -> Result<Chosen> {
+        let kernel = if packed { Packed::new(self.kernel) } else { Packed::apart(self.kernel) };
+        let count = trial::count(&kernel, Chain::of_set(&self.set))?;
         let cost = count.operations().tally().cost(|operation, level| transforms(count.chain(), operation, level));
-        Ok(Chosen { kernel: self.kernel, cut: self.cut, set: self.set, count, cost })
+        Ok(Chosen { kernel, cut: self.cut, set: self.set, count, cost })
     }
 }
 
@@ -277,6 +282,6 @@ fn dual(shape: ScanShape) -> Result<Vec<Candidate>> {
 }
 
 /// Bytes of all inputs of a kernel.
-pub fn input_bytes(kernel: &Kernel, chain: &Chain) -> u64 {
+pub fn input_bytes(kernel: &impl HeScan, chain: &Chain) -> u64 {
     (0..kernel.inputs()).map(|i| chain.ciphertext_bytes(kernel.level(i))).sum()
 }

@@ -6,7 +6,7 @@ use fesc_hybrid::backend::Backend;
 use super::chunks::Chunks;
 use super::dual::DualScan;
 use super::lanes::Lanes;
-use super::{HeScan, Lane, ScanShape, Value};
+use super::{HeScan, Lane, Repeats, ScanShape, Value};
 
 /// A kernel.
 #[derive(Debug, Clone)]
@@ -52,6 +52,10 @@ impl HeScan for Kernel {
 
     fn lanes(&self, i: usize) -> Vec<Lane<Value>> {
         whichever!(self, k => k.lanes(i))
+    }
+
+    fn repeats(&self, i: usize) -> Repeats {
+        whichever!(self, k => k.repeats(i))
     }
 
     fn results(&self) -> usize {

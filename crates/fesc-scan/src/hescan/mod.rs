@@ -19,6 +19,7 @@ pub mod cut;
 pub mod dual;
 pub mod kernel;
 pub mod lanes;
+pub mod packed;
 pub mod paper;
 pub mod prefix;
 #[cfg(test)]
@@ -85,6 +86,16 @@ pub fn decay_product(a: &[f64], heads: usize, head: usize, tokens: std::ops::Ran
 /// What the real and the imaginary part of a slot hold; nothing is zero.
 pub type Lane<T> = [Option<T>; 2];
 
+/// Which tensor of the packet an input is of, by a number of the kernel's own, and how often its slots repeat,
+/// a power of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repeats {
+    /// The tensor.
+    pub tensor: usize,
+    /// Repetitions.
+    pub times: usize,
+}
+
 /// A kernel for one shape and number of slots.
 pub trait HeScan: Sync {
     /// The shape.
@@ -98,6 +109,17 @@ pub trait HeScan: Sync {
 
     /// What lies in each slot of input `i`.
     fn lanes(&self, i: usize) -> Vec<Lane<Value>>;
+
+    /// How often the slots of input `i` repeat: so many inputs of one tensor may go up as one ([`packed`]).
+    fn repeats(&self, _i: usize) -> Repeats {
+        Repeats { tensor: 0, times: 1 }
+    }
+
+    /// Parts of input `i` that are packed in one ciphertext, whose runs of slots [`HeScan::lanes`] has one
+    /// after the other ([`fesc_hybrid::expand`]); 1 for plain slots.
+    fn parts(&self, _i: usize) -> usize {
+        1
+    }
 
     /// Number of results.
     fn results(&self) -> usize;

@@ -43,7 +43,9 @@ fn errors_are_those_of_the_formula(kernel: &impl HeScan, measured: Precision, fo
     // The largest of m errors under one key is about ln m deviations (`Plain`).
     let most = 3.0 * formula * ((shape.tokens * shape.channels()) as f64).ln().max(1.0);
     assert!(error < most, "{shape:?}: {error:e} is more than {most:e}");
-    assert!(measured.bits() >= 23.0, "{shape:?}: {measured:?}");
+    // Packed inputs have larger errors of encryption.
+    let least = if (0..kernel.inputs()).any(|i| kernel.parts(i) > 1) { 22.0 } else { 23.0 };
+    assert!(measured.bits() >= least, "{shape:?}: {measured:?}");
 }
 
 /// Shapes of the tests of every packing: tokens, heads, channels of a head, groups, states.

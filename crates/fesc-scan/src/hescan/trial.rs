@@ -15,6 +15,7 @@ use fesc_ckks::server::{EvaluationKeys, Evaluator, KeyId};
 use fesc_ckks::{Encoder, Params, Upload};
 use fesc_hybrid::Result;
 use fesc_hybrid::backend::{Backend, Chain, Ckks, CkksCt, Tally};
+use fesc_hybrid::expand::packed;
 use fesc_ring::Prg;
 use num_complex::Complex64;
 
@@ -90,8 +91,10 @@ impl<'a, K: HeScan> Trial<'a, K> {
 
     fn encrypt(&self, i: usize) -> Result<Upload> {
         let level = self.kernel.level(i);
-        let scale = self.server.chain().scale(level);
-        let plain = self.encoder.encode(&self.clear.slots(self.kernel, i), level, scale)?;
+        let (slots, parts) = (self.clear.slots(self.kernel, i), self.kernel.parts(i));
+        let scale = self.server.chain().scale(level) / parts as f64;
+        let slots = if parts == 1 { slots } else { packed(&slots, parts) };
+        let plain = self.encoder.encode(&slots, level, scale)?;
         let mut prg = self.prg.lock().unwrap_or_else(PoisonError::into_inner).fork();
         Ok(SecretEncryptor::new(&self.secret).encrypt(&plain, &mut prg)?)
     }

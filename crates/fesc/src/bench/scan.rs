@@ -7,6 +7,7 @@
 use anyhow::{Context, Result};
 use fesc_hybrid::HybridError;
 use fesc_hybrid::backend::{Backend, Chain, Operation, Tally};
+use fesc_scan::hescan::HeScan as _;
 use fesc_scan::hescan::cut::{self, Chosen, Wanted};
 use fesc_scan::hescan::trial::{self, Inputs, Measured};
 use fesc_scan::hescan::{ScanShape, paper};
@@ -141,7 +142,7 @@ fn row(args: &ScanArgs, plan: &Chosen, tokens: usize, ran: Option<&Ran>) -> Resu
         .with("key_switches", tally.key_switches() * layers)
         .with("rotations", total(&[Operation::Rotation, Operation::HoistedRotation]))
         .with("products", total(&[Operation::Product]))
-        .with("depth", plan.kernel.depth())
+        .with("depth", plan.kernel.inner().depth())
         .with("seconds", sum(|m| m.seconds))
         .with("predicted_s", of(&|r| json!(r.predicted_s)))
         .with("peak_bytes", of(&|_| json!(usage::peak_rss_bytes())))
@@ -157,6 +158,7 @@ fn row(args: &ScanArgs, plan: &Chosen, tokens: usize, ran: Option<&Ran>) -> Resu
         .detail("relinearisations", total(&[Operation::Relinearisation]))
         .detail("conjugations", total(&[Operation::Conjugation]))
         .detail("plain_products", total(&[Operation::PlainProduct]))
+        .detail("uploads", plan.kernel.inputs() as u64)
         .detail("key_bytes", keys.bytes(&params) as u64)
         .detail("key_memory_bytes", keys.memory(&params) as u64)
         .detail("inputs", of(&|r| json!(if r.held { "held" } else { "streamed" })))

@@ -52,6 +52,10 @@ pub struct ScanArgs {
     /// Sum the coordinates of a ciphertext by rotations, not on shares (`lanes`, `hybrid`).
     #[arg(long)]
     pub fold: bool,
+    /// Inputs that repeat go up packed, and are taken apart by key switches that are counted and timed too,
+    /// as in a session; else each has a ciphertext of its own.
+    #[arg(long)]
+    pub packed: bool,
     /// Megabytes that ciphertexts may take at once.
     #[arg(long, value_name = "MB", default_value_t = MEMORY, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     pub memory: u64,
@@ -78,6 +82,7 @@ impl ScanArgs {
             block: None,
             work: Work::Needed,
             fold: false,
+            packed: false,
             memory: MEMORY,
             seconds: 0.0,
         }
@@ -93,6 +98,7 @@ impl From<&ScanArgs> for Wanted {
             coordinates: args.coordinates,
             leaf: args.leaf,
             fold: args.fold,
+            packed: args.packed,
             block: args.block.map(|b| b as usize),
             topology: args.topology,
             work: args.work,

@@ -1,19 +1,23 @@
 //! Shares to ciphertexts, directly and with uploads made ahead.
 
-use fesc_ckks::{Ciphertext, sets};
+use fesc_ckks::client::{Decryptor, KeyGenerator};
+use fesc_ckks::server::{EvaluationKeyPlan, EvaluationKeys, Evaluator};
+use fesc_ckks::{Ciphertext, Encoder, sets};
 use fesc_mpc::{Ledger, Shared};
 use fesc_ring::{Prg, Ring};
 use num_complex::Complex64;
 
 use super::{Keys, Outcome, both, keys, keys_of, ring};
 use crate::HybridError;
+use crate::backend::{Backend, Ckks, Plain};
 use crate::boundary::{ClientUploads, Encoding, Layout, ServerUploads, ToCiphertexts, Values};
+use crate::expand::Parts;
 
 pub(super) fn values(bits: u32, inference: u64) -> Values {
     Values { ring: ring(48), bits, fraction: 12, inference }
 }
 
-pub(super) const ENCODING: Encoding = Encoding { level: 3, scale: (1u64 << 30) as f64 };
+pub(super) const ENCODING: Encoding = Encoding::slots(3, (1u64 << 30) as f64);
 
 /// Values with both ends of the range among them.
 pub(super) fn corners(count: usize, bits: u32, prg: &mut Prg) -> Vec<i64> {
@@ -108,11 +112,56 @@ fn every_layout_and_count_arrives_within_the_stated_error_directly_and_ahead() {
     }
 }
 
+/// Parts that went up in one ciphertext come apart as vectors of their own, within the error that is stated.
+#[test]
+fn packed_parts_arrive_and_come_apart() {
+    let Keys { params, secret, public, .. } = keys();
+    let (parts, run) = (16, params.slots() / 16);
+    let rotations = (1..=4).map(|k| (params.slots() >> k) as i64).collect();
+    let plan = EvaluationKeyPlan { rotations, ..EvaluationKeyPlan::default() };
+    let mut made = EvaluationKeys::new(&params, &plan, public.id());
+    for key in KeyGenerator::new(&secret).keys(&plan, &mut Prg::from_seed([3; 16])) {
+        made.insert(key.unwrap()).unwrap();
+    }
+    let evaluator = Evaluator::new(&params, made).unwrap();
+    let keys = Keys { params: params.clone(), secret, public, evaluator };
+    // The last part has nothing.
+    let layout = Layout::new(&params, 2 * 15 * run, 1, |_, s| {
+        [(s < 15 * run).then_some(2 * s), (s < 15 * run).then_some(2 * s + 1)]
+    });
+    let encoding = Encoding { parts, ..ENCODING };
+    let shape = ToCiphertexts::new(&params, layout.unwrap(), values(16, 1 << 14), encoding).unwrap();
+    let x = corners(2 * 15 * run, 16, &mut Prg::from_seed([9; 16]));
+    let stated = shape.report().unwrap().log_error.exp2();
+    let (direct, ahead) = (direct(&keys, &shape, &x), ahead(&keys, &shape, &x, 8));
+    let backend = Ckks::new(keys.evaluator, 1).unwrap();
+    // What encryption and key switches add, by formula.
+    let plain = Plain::of(&params);
+    let fresh = plain.fresh_parts(&[], ENCODING.level, parts).unwrap();
+    let noise = Parts::new(&plain, parts).unwrap().get(0, || Ok(fresh.clone())).unwrap().deviation();
+    // The formula has the canonical scale.
+    let noise = noise * plain.chain().scale(ENCODING.level) / ENCODING.scale;
+    for outcome in [direct, ahead] {
+        let tree = Parts::new(&backend, parts).unwrap();
+        for part in 0..parts {
+            let c = tree.get(part, || Ok(outcome.server[0].clone())).unwrap();
+            assert_eq!((c.level(), c.scale()), (ENCODING.level, ENCODING.scale));
+            let plain = Decryptor::new(&keys.secret).decrypt(&c).unwrap();
+            for (j, z) in Encoder::new(&params).decode(&plain).unwrap().into_iter().enumerate() {
+                let at = |lane: usize| x.get(2 * (part * run + j % run) + lane).map_or(0.0, |&v| v as f64 / 4096.0);
+                let apart = z - Complex64::new(at(0), at(1));
+                let worst = apart.re.abs().max(apart.im.abs());
+                assert!(worst < stated + 7.0 * noise, "part {part}, slot {j}: {apart}, {stated:e}, {noise:e}");
+            }
+        }
+    }
+}
+
 #[test]
 fn values_of_24_bits_arrive_in_a_set_of_the_papers_projections() {
     let keys = keys_of(&sets::IN_PROJ.literal());
     let wide = Values { ring: ring(64), bits: 24, fraction: 16, inference: 1 << 26 };
-    let encoding = Encoding { level: 4, scale: keys.params.scale() };
+    let encoding = Encoding::slots(4, keys.params.scale());
     let layout = Layout::compact(&keys.params, 1001).unwrap();
     let shape = ToCiphertexts::new(&keys.params, layout, wide, encoding).unwrap();
     assert_eq!(shape.part_bits(), 90);

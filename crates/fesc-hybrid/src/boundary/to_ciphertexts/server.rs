@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use super::ahead::Name;
-use super::{Encoding, ServerUploads, ToCiphertexts};
+use super::{ServerUploads, ToCiphertexts};
 use crate::boundary::{check_role, messages::tag};
 use crate::error::check_len;
 use crate::{HybridError, Result};
@@ -135,9 +135,9 @@ impl ToCiphertexts {
     /// An upload with the level and scale of its place.
     fn read(&self, i: usize, bytes: &[u8]) -> Result<Upload> {
         let upload = Upload::read(&self.params, bytes)?;
-        let Encoding { level, scale } = self.encoding(i);
-        check_len("level of an upload", level, upload.level())?;
-        let (expected, got) = (scale, upload.scale());
+        let encoding = self.encoding(i);
+        check_len("level of an upload", encoding.level, upload.level())?;
+        let (expected, got) = (encoding.sent_scale(), upload.scale());
         if expected != got {
             return Err(HybridError::OtherScale { expected, got });
         }

@@ -55,6 +55,10 @@ impl Backend for Counting {
         self.inner.times_i(a)
     }
 
+    fn times_monomial(&self, a: &PlainCt, power: i64) -> Result<PlainCt> {
+        self.inner.times_monomial(a, power)
+    }
+
     fn halve(&self, a: &PlainCt) -> Result<PlainCt> {
         self.inner.halve(a)
     }

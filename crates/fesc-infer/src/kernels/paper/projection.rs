@@ -238,7 +238,7 @@ impl Kernel {
         };
         let inference = totals.values.next_power_of_two();
         let values = Values { ring, bits: input.frac + input.range + 1, fraction: input.frac, inference };
-        let encoding = Encoding { level, scale: projections.chain.scale(level) };
+        let encoding = Encoding::slots(level, projections.chain.scale(level));
         let up = vec![ToCiphertexts::new(params, layout, values, encoding)?];
         let (masked, scale) = (totals.masked.next_power_of_two(), projections.chain.scale(sets::BOUNDARY));
         let phase = |g: u32| (scale * (largest * (-f64::from(g)).exp2() + 1.0)).log2().ceil() as u32;

@@ -85,10 +85,38 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Head and pair of complex channel `c` of a block.
+    /// Pairs of channels of a head.
+    fn half(&self) -> usize {
+        self.shape.head_dim.div_ceil(2)
+    }
+
+    /// Whole heads of a block of channels; none if a head goes on in the next block, or their number is no
+    /// power of two.
+    fn whole_heads(&self) -> Option<usize> {
+        let heads = self.channels / self.half();
+        (heads * self.half() == self.channels && heads.is_power_of_two()).then_some(heads)
+    }
+
+    /// Head and pair of complex channel `c` of a block. Whole heads take turns, so that decays repeat.
     fn pair(&self, block: usize, c: usize) -> Option<(usize, usize)> {
-        let (at, half) = (block * self.channels + c, self.shape.head_dim.div_ceil(2));
-        (at < self.shape.heads * half).then_some((at / half, at % half))
+        let (head, pair) = match self.whole_heads() {
+            Some(heads) => (block * heads + c % heads, c / heads),
+            None => ((block * self.channels + c) / self.half(), (block * self.channels + c) % self.half()),
+        };
+        (head < self.shape.heads).then_some((head, pair))
+    }
+
+    /// How often the slots of decays repeat.
+    pub fn decays_repeat(&self) -> usize {
+        self.whole_heads().map_or(1, |heads| self.channels / heads)
+    }
+
+    /// How often those of B and C repeat: their groups do.
+    pub fn pattern_repeats(&self, pattern: usize) -> usize {
+        let groups = &self.patterns[pattern];
+        let periodic = |period: &usize| groups.iter().zip(groups.iter().skip(*period)).all(|(a, b)| a == b);
+        let periods = (0..=self.channels.ilog2()).map(|k| 1usize << k);
+        self.channels / periods.into_iter().find(periodic).unwrap_or(self.channels)
     }
 
     /// The group of a channel; a channel that does not exist has that of the last one.
@@ -111,8 +139,8 @@ impl Layout {
 
     /// For every slot: block of tokens, coordinate, channel.
     fn each<T>(&self, make: impl Fn(usize, usize, usize) -> Lane<T>) -> Vec<Lane<T>> {
-        let (width, inner) = (self.channels, self.params.coordinates);
-        (0..self.slots).map(|s| make(s / (inner * width), s / width % inner, s % width)).collect()
+        let LanesParams { blocks, coordinates, .. } = self.params;
+        (0..self.slots).map(|s| make(s % blocks, s / blocks % coordinates, s / (blocks * coordinates))).collect()
     }
 
     /// x of a block of channels at place `tau`.
@@ -125,7 +153,7 @@ impl Layout {
     }
 
     /// a of a block of channels at place `tau`. That of the first token of all is zero: nothing precedes it,
-    /// and what the cyclic rotations of blocks bring there is multiplied by nothing.
+    /// and what rotations of blocks bring there from other channels is multiplied by nothing.
     pub fn a(&self, block: usize, tau: usize) -> Vec<Lane<Value>> {
         self.each(|b, _, c| {
             let token = self.token(b, tau).filter(|t| *t > 0);

@@ -1,7 +1,7 @@
 //! The packing `lanes`: token blocks in slots, state coordinates across ciphertexts, complex channels.
 //!
-//! A slot is (block of tokens `b`, coordinate `j`, channel `c`), the blocks outermost, so that a rotation by
-//! a block is cyclic. Channels `p` and `p + P/2` of a head share a, B and C, which are real, and lie in the
+//! A slot is (channel `c`, coordinate `j`, block of tokens `b`), the channels outermost, so that B and C, and
+//! decays if heads take turns, are vectors that repeat and can go up packed ([`super::packed`]). Channels `p` and `p + P/2` of a head share a, B and C, which are real, and lie in the
 //! two parts of one slot: half of the ciphertexts and no conjugation. The `t` tokens of a block lie in `t`
 //! ciphertexts. A *column* is one block of channels and one chunk of coordinates.
 //!
@@ -11,7 +11,7 @@
 //!    relinearisation.
 //! 2. Brent-Kung over the `n` leaves: up to the block's summary `S`, down to the prefixes `P_q`.
 //! 3. Kogge-Stone over the blocks, in the slots: `S <- S + D rot(S)`. The first decay of all is zero and
-//!    zeros stay in products, so that what wraps around is multiplied by zero: no mask.
+//!    zeros stay in products, so that what comes from other channels is multiplied by zero: no mask.
 //! 4. `G = rot(S)`, the state before each block.
 //! 5. Output at place `r` of leaf `q`, with sums over all chunks before the relinearisation:
 //!    `m = dec(q w .. r) (sum C P_(q-1)) + dec(0 .. r) (sum C G)` and, inside the leaf,
@@ -38,7 +38,7 @@ mod run;
 use fesc_hybrid::Result;
 use fesc_hybrid::backend::Backend;
 
-use super::{HeScan, Lane, ScanShape, Value};
+use super::{HeScan, Lane, Repeats, ScanShape, Value};
 pub use formula::KeySwitches;
 pub use layout::LanesParams;
 use layout::Layout;
@@ -143,6 +143,16 @@ impl HeScan for Lanes {
             Input::B { .. } => self.levels.leaf,
             Input::C { .. } => self.levels.low,
         }
+    }
+
+    fn repeats(&self, i: usize) -> Repeats {
+        let (tensor, times) = match self.input(i) {
+            Input::X { .. } => (0, 1),
+            Input::A { .. } => (1, self.layout.decays_repeat()),
+            Input::B { pattern, .. } => (2, self.layout.pattern_repeats(pattern)),
+            Input::C { pattern, .. } => (3, self.layout.pattern_repeats(pattern)),
+        };
+        Repeats { tensor, times }
     }
 
     fn lanes(&self, i: usize) -> Vec<Lane<Value>> {

@@ -149,7 +149,7 @@ impl<'a, B: Backend> Block<'a, B> {
 
     /// Rotation that brings what is `blocks` blocks earlier.
     fn step(&self, blocks: usize) -> i64 {
-        -((blocks * self.kernel.layout.params.coordinates * self.kernel.layout.channels) as i64)
+        -(blocks as i64)
     }
 
     /// All columns: what they contribute to the outputs, relinearised.
@@ -320,7 +320,7 @@ impl<'a, B: Backend> Block<'a, B> {
             }
             let m = b.combine(level, &terms)?;
             let l = &self.kernel.layout;
-            if l.params.fold { b.fold(m, l.channels, l.params.coordinates) } else { Ok(m) }
+            if l.params.fold { b.fold(m, l.params.blocks, l.params.coordinates) } else { Ok(m) }
         })
     }
 }

@@ -4,6 +4,7 @@ use fesc_ckks::sets::{BOUNDARY, SCAN_D10, SCAN_D14};
 use fesc_hybrid::backend::{Backend, Chain, Operation};
 
 use super::*;
+use crate::hescan::packed::Packed;
 use crate::hescan::tests::{SHAPES, count, equals_the_recurrence, run_encrypted, shape};
 
 fn params(blocks: usize, coordinates: usize, leaf: usize, fold: bool) -> LanesParams {
@@ -17,9 +18,36 @@ fn every_cut_of_every_shape_equals_the_recurrence() {
             for leaf in [1, 2, 4, 8] {
                 let kernel = Lanes::new(shape(sizes), 32, params(blocks, coordinates, leaf, leaf == 2)).unwrap();
                 equals_the_recurrence(&kernel, 32, kernel.top(), number as u8);
+                inputs_repeat_as_they_say(&kernel);
+                let packed = Packed::new(kernel);
+                equals_the_recurrence(&packed, 32, packed.inner().top(), number as u8);
             }
         }
     }
+}
+
+fn inputs_repeat_as_they_say(kernel: &Lanes) {
+    for i in 0..kernel.inputs() {
+        let lanes = kernel.lanes(i);
+        let run = lanes.len() / kernel.repeats(i).times;
+        assert!(lanes.iter().zip(lanes.iter().skip(run)).all(|(a, b)| a == b), "{:?}, {i}", kernel.shape());
+    }
+}
+
+/// At base B and C go up 256 in one, decays 32; what takes them apart is one key switch each.
+#[test]
+fn uploads_are_few_where_inputs_repeat() {
+    let cut = LanesParams { floor: BOUNDARY, ..params(8, 8, 8, false) };
+    let kernel = Lanes::new(shape([128, 24, 64, 1, 128]), 1 << 14, cut).unwrap();
+    let [x, a, b, c] = kernel.input_counts();
+    let packed = Packed::new(kernel.clone());
+    assert_eq!((x, a, b, c), (48, 48, 256, 256));
+    assert_eq!(packed.inputs(), x + 2 + 1 + 1);
+    let switches = |k: &dyn Fn(Chain) -> u64| k(Chain::ideal(1 << 14, 40, 12, 5));
+    let apart = switches(&|chain| count(&kernel, chain).operations().tally().key_switches());
+    let together = switches(&|chain| count(&packed, chain).operations().tally().key_switches());
+    // Three blocks of channels ask for B and C.
+    assert_eq!(together - apart, (31 + 15 + 3 * (255 + 255)) as u64);
 }
 
 #[test]
@@ -59,13 +87,14 @@ fn what_does_not_fit_is_refused() {
     assert!(Lanes::new(shape([1, 3, 1, 2, 1]), 16, params(1, 1, 1, false)).is_err());
 }
 
-/// 2,048 tokens in pairs, and `hybrid`.
+/// 2,048 tokens in pairs, and `hybrid` with packed inputs.
 #[test]
 fn encrypted_scans_equal_the_recurrence() {
     for (tokens, blocks, leaf, set) in [(2048, 32, 2, SCAN_D14), (64, 16, 8, SCAN_D10)] {
         let cut = LanesParams { blocks, coordinates: 16, leaf, floor: BOUNDARY, fold: false };
         let kernel = Lanes::new(shape([tokens, 4, 16, 1, 16]), 1 << 14, cut).unwrap();
         assert!(kernel.top() <= set.levels);
+        let kernel = if leaf == 2 { Packed::apart(kernel) } else { Packed::new(kernel) };
         run_encrypted(&kernel, &set, 2, 1);
     }
 }

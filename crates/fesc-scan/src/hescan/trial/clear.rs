@@ -2,7 +2,7 @@
 
 use fesc_ckks::Params;
 use fesc_hybrid::Result;
-use fesc_hybrid::backend::{Chain, Count, Plain};
+use fesc_hybrid::backend::{Chain, Count, Plain, PlainCt};
 use fesc_ring::Prg;
 use num_complex::Complex64;
 
@@ -47,6 +47,14 @@ impl ClearPacket {
     pub fn slots(&self, kernel: &impl HeScan, i: usize) -> Vec<Complex64> {
         let part = |v: Option<Value>| v.map_or(0.0, |v| self.value(v));
         kernel.lanes(i).into_iter().map(|[re, im]| Complex64::new(part(re), part(im))).collect()
+    }
+
+    /// An input of a kernel in the clear.
+    ///
+    /// # Errors
+    /// If there is no such level.
+    pub fn fresh(&self, plain: &Plain, kernel: &impl HeScan, i: usize) -> Result<PlainCt> {
+        plain.fresh_parts(&self.slots(kernel, i), kernel.level(i), kernel.parts(i))
     }
 
     /// `m_t[e]` at `t E + e`, token by token.
@@ -131,7 +139,7 @@ impl Precision {
 /// If the back end refuses an operation.
 pub fn in_the_clear(kernel: &impl HeScan, plain: &Plain, seed: u8) -> Result<Precision> {
     let clear = ClearPacket::random(*kernel.shape(), seed);
-    let results = kernel.run(plain, &|i| plain.fresh(&clear.slots(kernel, i), kernel.level(i)))?;
+    let results = kernel.run(plain, &|i| clear.fresh(plain, kernel, i))?;
     Ok(Precision::of(&clear.read(kernel, results.iter().map(|c| c.slots())), &clear.recurrence()))
 }
 
@@ -141,7 +149,7 @@ pub fn in_the_clear(kernel: &impl HeScan, plain: &Plain, seed: u8) -> Result<Pre
 /// If the back end refuses an operation.
 pub fn noise(kernel: &impl HeScan, params: &Params, seed: u8) -> Result<f64> {
     let (plain, clear) = (Plain::of(params), ClearPacket::random(*kernel.shape(), seed));
-    let results = kernel.run(&plain, &|i| plain.fresh(&clear.slots(kernel, i), kernel.level(i)))?;
+    let results = kernel.run(&plain, &|i| clear.fresh(&plain, kernel, i))?;
     // Half of a slot's error is in each part.
     let squares = gather(kernel, results.iter().map(|c| c.errors().iter().map(|e| [e / 2.0; 2])));
     Ok((squares.iter().sum::<f64>() / squares.len() as f64).sqrt())

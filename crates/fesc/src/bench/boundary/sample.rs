@@ -48,7 +48,7 @@ impl Sample {
         let keys = Keys::new(params, threads)?;
         let count = 2 * params.slots() * ciphertexts;
         let values = values(count as u64)?;
-        let encoding = Encoding { level: params.levels(), scale: params.scale() };
+        let encoding = Encoding::slots(params.levels(), params.scale());
         let shape = ToCiphertexts::new(params, Layout::compact(params, count)?, values, encoding)?;
         let mut prg = os_random()?;
         let x: Vec<i64> = (0..count).map(|_| (prg.next_u64() as i64) >> (64 - values.bits)).collect();
