@@ -204,17 +204,27 @@ fn lanes(args: &Wanted, shape: ScanShape) -> Result<Vec<Candidate>> {
         };
         for coordinates in fixed(args.coordinates, shape.state) {
             for &leaf in leaves.iter().filter(|&&w| args.leaf.is_some() || w <= block.max(2)) {
-                let params = LanesParams { blocks, coordinates, leaf, floor: sets::BOUNDARY, fold: args.fold };
+                let params = |together| LanesParams {
+                    blocks,
+                    coordinates,
+                    leaf,
+                    floor: sets::BOUNDARY,
+                    fold: args.fold,
+                    together,
+                };
                 let cut = Cut {
                     block: block.max(leaf),
                     blocks: Some(blocks),
                     coordinates: Some(coordinates),
                     leaf: Some(leaf),
                 };
-                match on_a_set(|slots| Lanes::new(shape, slots, params).map(Kernel::Lanes)) {
-                    Ok(Some((kernel, set))) => found.push(Candidate { weight: weight(&kernel), kernel, cut, set }),
-                    Ok(None) => refused = Some("no named set is deep enough; give fewer tokens".to_string()),
-                    Err(e) => refused = Some(e.to_string()),
+                // Loading B and C once for all is worth its memory where it takes work.
+                for &together in if args.packed { &[usize::MAX, 1][..] } else { &[1] } {
+                    match on_a_set(|slots| Lanes::new(shape, slots, params(together)).map(Kernel::Lanes)) {
+                        Ok(Some((kernel, set))) => found.push(Candidate { weight: weight(&kernel), kernel, cut, set }),
+                        Ok(None) => refused = Some("no named set is deep enough; give fewer tokens".to_string()),
+                        Err(e) => refused = Some(e.to_string()),
+                    }
                 }
             }
         }

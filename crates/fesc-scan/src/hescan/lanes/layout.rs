@@ -1,5 +1,7 @@
 //! Where values lie: token blocks, state coordinates and complex channels in the slots.
 
+use std::ops::Range;
+
 use crate::hescan::{Lane, ScanShape, Value};
 use fesc_hybrid::{HybridError, Result};
 
@@ -17,6 +19,9 @@ pub struct LanesParams {
     pub floor: usize,
     /// Whether the coordinates of one ciphertext are summed by rotations; else on shares, for nothing.
     pub fold: bool,
+    /// Blocks of channels that are computed together: B and C are loaded once for all of them, what each
+    /// needs is in memory at once.
+    pub together: usize,
 }
 
 /// The layout of one shape.
@@ -104,6 +109,19 @@ impl Layout {
             None => ((block * self.channels + c) / self.half(), (block * self.channels + c) % self.half()),
         };
         (head < self.shape.heads).then_some((head, pair))
+    }
+
+    /// Blocks of channels that are computed together: neighbours with the same groups.
+    pub fn groups_of_blocks(&self) -> Vec<Range<usize>> {
+        let mut groups: Vec<Range<usize>> = Vec::new();
+        for (block, pattern) in self.pattern_of.iter().enumerate() {
+            let most = self.params.together.max(1);
+            match groups.last_mut().filter(|g| g.len() < most && self.pattern_of[g.start] == *pattern) {
+                Some(group) => group.end += 1,
+                None => groups.push(block..block + 1),
+            }
+        }
+        groups
     }
 
     /// How often the slots of decays repeat.

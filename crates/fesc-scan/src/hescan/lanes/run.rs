@@ -21,18 +21,18 @@ pub(super) fn run<B: Backend>(
     let load = |which: Input| input(kernel.number(which));
     let mut scores: Vec<Option<Vec<B::Ct>>> = kernel.layout.patterns.iter().map(|_| None).collect();
     let mut results = Vec::with_capacity(kernel.layout.channel_blocks * kernel.layout.tokens);
-    for block in 0..kernel.layout.channel_blocks {
-        let work = Block::new(kernel, backend, block, &load)?;
-        let pattern = kernel.layout.pattern_of[block];
-        let fresh = work.columns(&load, scores[pattern].is_none())?;
-        if let Some(made) = fresh.scores {
-            scores[pattern] = Some(made);
-        }
+    for group in kernel.layout.groups_of_blocks() {
+        let works = group.clone().map(|block| Block::new(kernel, backend, block, &load)).collect::<Result<Vec<_>>>()?;
+        let pattern = kernel.layout.pattern_of[group.start];
+        let (fresh, made) = columns(&works, pattern, &load, scores[pattern].is_none())?;
+        scores[pattern] = made.or(scores[pattern].take());
         if let Some(scores) = &scores[pattern] {
-            results.extend(work.outputs(&fresh.prefixed, &fresh.carried, scores)?);
+            for (work, Contracted { prefixed, carried }) in works.into_iter().zip(fresh) {
+                results.extend(work.outputs(&prefixed, &carried, scores)?);
+            }
         }
         // The last block of channels with these groups was the last user of their scores.
-        if !kernel.layout.pattern_of[block + 1..].contains(&pattern) {
+        if !kernel.layout.pattern_of[group.end..].contains(&pattern) {
             scores[pattern] = None;
         }
     }
@@ -43,7 +43,6 @@ pub(super) fn run<B: Backend>(
 struct Block<'a, B: Backend> {
     kernel: &'a Lanes,
     backend: &'a B,
-    block: usize,
     decays: Decays<'a, B>,
     /// x by place, at the level of the contraction.
     x: Vec<B::Ct>,
@@ -59,8 +58,72 @@ struct Contracted<B: Backend> {
     prefixed: Vec<Option<B::Ct>>,
     /// `sum C G`.
     carried: Vec<Option<B::Ct>>,
-    /// `sum C B` of pairs in a leaf, if they were asked for.
-    scores: Option<Vec<B::Ct>>,
+}
+
+/// The sums of one block of channels: `sum C P` and `sum C G`.
+struct Waiting<B: Backend> {
+    prefixed: Sums<B>,
+    carried: Sums<B>,
+}
+
+fn empty_sums<B: Backend>(backend: &B, level: usize, count: usize) -> Result<Sums<B>> {
+    (0..count).map(|_| Ok(Mutex::new(backend.empty_sum(level)?))).collect()
+}
+
+/// All of them, relinearised.
+fn finish<B: Backend>(backend: &B, sums: Sums<B>) -> Result<Vec<B::Ct>> {
+    let sums: Vec<Mutex<Option<B::Sum>>> =
+        sums.into_iter().map(|s| Mutex::new(Some(s.into_inner().unwrap_or_else(PoisonError::into_inner)))).collect();
+    let done = backend.each(sums.len(), |i| lock(&sums[i]).take().map(|s| backend.finish(s)).transpose())?;
+    Ok(done.into_iter().flatten().collect())
+}
+
+/// All columns of blocks of channels with the same groups: what each contributes to the outputs, and the
+/// scores `sum C B` of pairs in a leaf, if they are asked for. B and C of a chunk are loaded once for all.
+fn columns<B: Backend>(
+    works: &[Block<'_, B>],
+    pattern: usize,
+    load: &Load<'_, B>,
+    with_scores: bool,
+) -> Result<(Vec<Contracted<B>>, Option<Vec<B::Ct>>)> {
+    let Some(Block { kernel, backend, .. }) = works.first() else { return Ok((Vec::new(), None)) };
+    let (w, t, low) = (kernel.layout.params.leaf, kernel.layout.tokens, kernel.levels.low);
+    let many = kernel.layout.params.blocks > 1;
+    let pairs = w * (w + 1) / 2;
+    let scores = empty_sums(*backend, low, if with_scores { kernel.leaves() * pairs } else { 0 })?;
+    let waiting = || {
+        let carried = empty_sums(*backend, low, if many { t } else { 0 })?;
+        Ok(Waiting { prefixed: empty_sums(*backend, low, t - w)?, carried })
+    };
+    let sums = works.iter().map(|_| waiting()).collect::<Result<Vec<Waiting<B>>>>()?;
+    backend.each(kernel.layout.chunks, |chunk| {
+        let c = (0..t).map(|tau| load(Input::C { pattern, chunk, tau })).collect::<Result<Vec<B::Ct>>>()?;
+        let b = |tau: usize| load(Input::B { pattern, chunk, tau });
+        let held = if works.len() > 1 { Some((0..t).map(b).collect::<Result<Vec<_>>>()?) } else { None };
+        for (i, (work, sums)) in works.iter().zip(&sums).enumerate() {
+            let chunk = Chunk { c: &c, b: &b, held: held.as_deref(), scores: if i == 0 { &scores } else { &[] } };
+            work.column(&chunk, sums)?;
+        }
+        Ok(())
+    })?;
+    let padded = |missing: usize, made: Vec<B::Ct>| {
+        (0..missing).map(|_| None).chain(made.into_iter().map(Some)).collect::<Vec<_>>()
+    };
+    let contracted = sums.into_iter().map(|Waiting { prefixed, carried }| {
+        let prefixed = padded(w, finish(*backend, prefixed)?);
+        let carried = if many { padded(0, finish(*backend, carried)?) } else { padded(t, Vec::new()) };
+        Ok(Contracted { prefixed, carried })
+    });
+    let contracted = contracted.collect::<Result<Vec<_>>>()?;
+    Ok((contracted, if with_scores { Some(finish(*backend, scores)?) } else { None }))
+}
+
+/// A chunk of coordinates: C, B in memory or one by one, and the sums of scores, if they are wanted.
+struct Chunk<'a, B: Backend> {
+    c: &'a [B::Ct],
+    b: &'a dyn Fn(usize) -> Result<B::Ct>,
+    held: Option<&'a [B::Ct]>,
+    scores: &'a [Mutex<B::Sum>],
 }
 
 fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -80,7 +143,7 @@ impl<'a, B: Backend> Block<'a, B> {
         let mut decays = Decays::new(backend, a);
         let low = backend.each(t, |tau| backend.lower(&x[tau], kernel.levels.low))?;
         let y = weighted(kernel, backend, &mut decays, x)?;
-        let mut this = Self { kernel, backend, block, decays, x: low, y, strides: Vec::new() };
+        let mut this = Self { kernel, backend, decays, x: low, y, strides: Vec::new() };
         this.tree_decays()?;
         this.strides = this.stride_decays()?;
         this.output_decays()?;
@@ -152,56 +215,25 @@ impl<'a, B: Backend> Block<'a, B> {
         -(blocks as i64)
     }
 
-    /// All columns: what they contribute to the outputs, relinearised.
-    fn columns(&self, load: &Load<'_, B>, with_scores: bool) -> Result<Contracted<B>> {
-        let (w, t, low) = (self.kernel.layout.params.leaf, self.kernel.layout.tokens, self.kernel.levels.low);
-        let many = self.kernel.layout.params.blocks > 1;
-        let sums = |count: usize| -> Result<Sums<B>> {
-            (0..count).map(|_| Ok(Mutex::new(self.backend.empty_sum(low)?))).collect()
-        };
-        let prefixed = sums(t - w)?;
-        let carried = sums(if many { t } else { 0 })?;
-        let pairs = w * (w + 1) / 2;
-        let scores = sums(if with_scores { self.kernel.leaves() * pairs } else { 0 })?;
-        self.backend.each(self.kernel.layout.chunks, |chunk| self.column(chunk, load, &prefixed, &carried, &scores))?;
-        let finish = |sums: Sums<B>| -> Result<Vec<B::Ct>> {
-            let sums: Vec<Mutex<Option<B::Sum>>> = sums
-                .into_iter()
-                .map(|s| Mutex::new(Some(s.into_inner().unwrap_or_else(PoisonError::into_inner))))
-                .collect();
-            let done =
-                self.backend.each(sums.len(), |i| lock(&sums[i]).take().map(|s| self.backend.finish(s)).transpose())?;
-            Ok(done.into_iter().flatten().collect())
-        };
-        let padded = |missing: usize, made: Vec<B::Ct>| {
-            (0..missing).map(|_| None).chain(made.into_iter().map(Some)).collect::<Vec<_>>()
-        };
-        let prefixed = padded(w, finish(prefixed)?);
-        let carried = if many { padded(0, finish(carried)?) } else { padded(t, Vec::new()) };
-        let scores = if with_scores { Some(finish(scores)?) } else { None };
-        Ok(Contracted { prefixed, carried, scores })
-    }
-
     /// One chunk of coordinates.
-    fn column(
-        &self,
-        chunk: usize,
-        load: &Load<'_, B>,
-        prefixed: &Sums<B>,
-        carried: &Sums<B>,
-        scores: &Sums<B>,
-    ) -> Result<()> {
+    fn column(&self, chunk: &Chunk<'_, B>, sums: &Waiting<B>) -> Result<()> {
         let (b, levels) = (self.backend, self.kernel.levels);
         let (w, n) = (self.kernel.layout.params.leaf, self.kernel.leaves());
-        let pattern = self.kernel.layout.pattern_of[self.block];
         let mut left = Kept { at: vec![None; 2 * n] };
-        let t = self.kernel.layout.tokens;
-        let c: Vec<B::Ct> = (0..t).map(|tau| load(Input::C { pattern, chunk, tau })).collect::<Result<_>>()?;
+        let Waiting { prefixed, carried } = sums;
+        let c = chunk.c;
         let summary = self.up(&mut left, 0, n, &|leaf| {
-            let own: Vec<B::Ct> =
-                (0..w).map(|r| load(Input::B { pattern, chunk, tau: leaf * w + r })).collect::<Result<_>>()?;
-            if !scores.is_empty() {
-                self.scores_of(leaf, &own, &c, scores)?;
+            let places = leaf * w..(leaf + 1) * w;
+            let loaded;
+            let own = match chunk.held {
+                Some(all) => &all[places],
+                None => {
+                    loaded = places.map(chunk.b).collect::<Result<Vec<_>>>()?;
+                    &loaded[..]
+                }
+            };
+            if !chunk.scores.is_empty() {
+                self.scores_of(leaf, own, c, chunk.scores)?;
             }
             let terms: Vec<Term<'_, B>> =
                 own.iter().enumerate().map(|(r, v)| Term::Product(&self.y[leaf * w + r], v)).collect();
@@ -223,7 +255,7 @@ impl<'a, B: Backend> Block<'a, B> {
     }
 
     /// `sum C_r B_r'` of one leaf and chunk.
-    fn scores_of(&self, leaf: usize, own: &[B::Ct], c: &[B::Ct], scores: &Sums<B>) -> Result<()> {
+    fn scores_of(&self, leaf: usize, own: &[B::Ct], c: &[B::Ct], scores: &[Mutex<B::Sum>]) -> Result<()> {
         let (w, low) = (self.kernel.layout.params.leaf, self.kernel.levels.low);
         let own: Vec<B::Ct> = own.iter().map(|v| self.backend.lower(v, low)).collect::<Result<_>>()?;
         for r in 0..w {

@@ -8,7 +8,7 @@ use crate::hescan::packed::Packed;
 use crate::hescan::tests::{SHAPES, count, equals_the_recurrence, run_encrypted, shape};
 
 fn params(blocks: usize, coordinates: usize, leaf: usize, fold: bool) -> LanesParams {
-    LanesParams { blocks, coordinates, leaf, floor: 1, fold }
+    LanesParams { blocks, coordinates, leaf, floor: 1, fold, together: 1 + blocks % 4 }
 }
 
 #[test]
@@ -37,17 +37,23 @@ fn inputs_repeat_as_they_say(kernel: &Lanes) {
 /// At base B and C go up 256 in one, decays 32; what takes them apart is one key switch each.
 #[test]
 fn uploads_are_few_where_inputs_repeat() {
-    let cut = LanesParams { floor: BOUNDARY, ..params(8, 8, 8, false) };
-    let kernel = Lanes::new(shape([128, 24, 64, 1, 128]), 1 << 14, cut).unwrap();
+    let new = |together| {
+        let cut = LanesParams { floor: BOUNDARY, together, ..params(8, 8, 8, false) };
+        Lanes::new(shape([128, 24, 64, 1, 128]), 1 << 14, cut).unwrap()
+    };
+    let kernel = new(1);
     let [x, a, b, c] = kernel.input_counts();
     let packed = Packed::new(kernel.clone());
     assert_eq!((x, a, b, c), (48, 48, 256, 256));
     assert_eq!(packed.inputs(), x + 2 + 1 + 1);
     let switches = |k: &dyn Fn(Chain) -> u64| k(Chain::ideal(1 << 14, 40, 12, 5));
     let apart = switches(&|chain| count(&kernel, chain).operations().tally().key_switches());
-    let together = switches(&|chain| count(&packed, chain).operations().tally().key_switches());
-    // Three blocks of channels ask for B and C.
-    assert_eq!(together - apart, (31 + 15 + 3 * (255 + 255)) as u64);
+    // Three blocks of channels ask for B and C, one by one or together.
+    for (together, times) in [(1, 3), (2, 2), (3, 1), (9, 1)] {
+        let packed = Packed::new(new(together));
+        let all = switches(&|chain| count(&packed, chain).operations().tally().key_switches());
+        assert_eq!(all - apart, (31 + 15 + times * (255 + 255)) as u64);
+    }
 }
 
 #[test]
@@ -91,7 +97,7 @@ fn what_does_not_fit_is_refused() {
 #[test]
 fn encrypted_scans_equal_the_recurrence() {
     for (tokens, blocks, leaf, set) in [(2048, 32, 2, SCAN_D14), (64, 16, 8, SCAN_D10)] {
-        let cut = LanesParams { blocks, coordinates: 16, leaf, floor: BOUNDARY, fold: false };
+        let cut = LanesParams { blocks, coordinates: 16, leaf, floor: BOUNDARY, fold: false, together: 1 };
         let kernel = Lanes::new(shape([tokens, 4, 16, 1, 16]), 1 << 14, cut).unwrap();
         assert!(kernel.top() <= set.levels);
         let kernel = if leaf == 2 { Packed::apart(kernel) } else { Packed::new(kernel) };
