@@ -42,6 +42,15 @@ pub(super) struct Layout {
     pub pattern_of: Vec<usize>,
     /// Groups of the channels of a block, each pattern once.
     pub patterns: Vec<Vec<usize>>,
+    /// How often the groups of each pattern repeat, and with them the slots of B and C.
+    pub pattern_repeats: Vec<usize>,
+}
+
+/// How often a vector repeats; its length is a power of two.
+fn repeats(values: &[usize]) -> usize {
+    let periodic = |period: &usize| values.iter().zip(values.iter().skip(*period)).all(|(a, b)| a == b);
+    let period = (0..values.len().ilog2()).map(|k| 1usize << k).find(periodic);
+    values.len() / period.unwrap_or(values.len())
 }
 
 impl Layout {
@@ -77,12 +86,14 @@ impl Layout {
             chunks: shape.state.div_ceil(coordinates),
             pattern_of: Vec::new(),
             patterns: Vec::new(),
+            pattern_repeats: Vec::new(),
         };
         for block in 0..channel_blocks {
             let groups: Vec<usize> = (0..channels).map(|c| layout.group(block, c)).collect();
             let known = layout.patterns.iter().position(|p| *p == groups);
             let place = known.unwrap_or(layout.patterns.len());
             if known.is_none() {
+                layout.pattern_repeats.push(repeats(&groups));
                 layout.patterns.push(groups);
             }
             layout.pattern_of.push(place);
@@ -127,14 +138,6 @@ impl Layout {
     /// How often the slots of decays repeat.
     pub fn decays_repeat(&self) -> usize {
         self.whole_heads().map_or(1, |heads| self.channels / heads)
-    }
-
-    /// How often those of B and C repeat: their groups do.
-    pub fn pattern_repeats(&self, pattern: usize) -> usize {
-        let groups = &self.patterns[pattern];
-        let periodic = |period: &usize| groups.iter().zip(groups.iter().skip(*period)).all(|(a, b)| a == b);
-        let periods = (0..=self.channels.ilog2()).map(|k| 1usize << k);
-        self.channels / periods.into_iter().find(periodic).unwrap_or(self.channels)
     }
 
     /// The group of a channel; a channel that does not exist has that of the last one.

@@ -149,8 +149,8 @@ impl HeScan for Lanes {
         let (tensor, times) = match self.input(i) {
             Input::X { .. } => (0, 1),
             Input::A { .. } => (1, self.layout.decays_repeat()),
-            Input::B { pattern, .. } => (2, self.layout.pattern_repeats(pattern)),
-            Input::C { pattern, .. } => (3, self.layout.pattern_repeats(pattern)),
+            Input::B { pattern, .. } => (2, self.layout.pattern_repeats[pattern]),
+            Input::C { pattern, .. } => (3, self.layout.pattern_repeats[pattern]),
         };
         Repeats { tensor, times }
     }
