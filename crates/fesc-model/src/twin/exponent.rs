@@ -1,15 +1,16 @@
-//! exp of A Delta: the forms that a scan is given, and exp of sums in the fast plan, with the twin's carries.
+//! exp of A Delta: the forms that a scan is given, and exp of sums, with the twin's carries.
 
 use fesc_approx::exp_square::ExpSquare;
 use fesc_approx::paper::PaperPlan;
 use fesc_approx::paper::mmexp::{MinimaxExp, MinimaxExpFixed};
 
-use super::activation::piecewise;
+use super::activation::{minimax_exp, piecewise};
 use super::error::TwinError;
 use super::range::{Local, Quantity as Q};
 use crate::Result;
 use crate::outline::Exponential;
 use crate::outline::scale::DECAY;
+use crate::plan::Minimax;
 
 /// exp of a scan.
 pub(super) enum Exp {
@@ -20,9 +21,9 @@ pub(super) enum Exp {
 }
 
 impl Exp {
-    /// The paper's.
-    pub(super) fn paper(layer: usize) -> Result<Self> {
-        let build = || MinimaxExp::paper(4)?.fixed(&PaperPlan::paper()?);
+    /// The paper's, in the paper's numbers.
+    pub(super) fn paper(layer: usize, form: Minimax) -> Result<Self> {
+        let build = || MinimaxExp::paper(form.degree as usize)?.fixed(&PaperPlan::paper()?);
         Ok(Self::Token(build().map_err(|source| TwinError::Form { layer, what: "exp", source })?))
     }
 }
@@ -34,6 +35,7 @@ pub(super) fn exponential(local: &mut Local, form: &Exponential, sum: i64) -> i6
     match form {
         Exponential::Linear(form) => piecewise(local, form, Q::ExpInput, z),
         Exponential::Power(form) => power(local, form, z),
+        Exponential::Minimax(form, out) => minimax_exp(local, form, z) << (out - form.plan().frac),
     }
 }
 
