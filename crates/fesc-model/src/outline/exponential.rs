@@ -83,6 +83,14 @@ impl Exponential {
         }
     }
 
+    /// Fractional bits that the form itself gives, at most those of the result.
+    pub fn own_frac(&self) -> u32 {
+        match self {
+            Self::Minimax(form, _) => form.plan().frac,
+            Self::Linear(_) | Self::Power(_) => self.out_frac(),
+        }
+    }
+
     /// Fractional bits of the result.
     pub fn out_frac(&self) -> u32 {
         match self {
