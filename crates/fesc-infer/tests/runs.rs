@@ -103,6 +103,21 @@ fn norms_by_constants() {
     check_plan("fast,norm=nerms,buckets=16,steps=3", shape(), 9, 9, Reveal::Label, 3);
 }
 
+/// The paper's forms on shares, one by one and all together; the clamp and the carries are ours.
+#[test]
+fn polynomials_on_shares() {
+    for (plan, tokens, seed) in [
+        ("fast,activations=polynomial", 40, 4),
+        ("fast,exp=mmexp", 150, 5),
+        ("fast,activations=polynomial,exp=mmexp,norm=nerms", 33, 3),
+        ("paper,scan=dual,projection=rlwe", 130, 6),
+        ("paper,scan=dual,projection=rlwe,degree=6,tau=5,exp-degree=6", 21, 4),
+    ] {
+        println!("{plan}");
+        check_plan(plan, shape(), tokens, tokens, Reveal::Label, seed);
+    }
+}
+
 /// Two segments: the convolution's past and the scan's state cross the border; 2,049 tokens are also two
 /// blocks of the ring.
 #[test]
@@ -115,9 +130,13 @@ fn a_document_of_two_segments() {
 #[test]
 fn plans_under_encryption() {
     let one = Shape { layers: 1, ..shape() };
-    for (plan, tokens, seed) in
-        [("fast,scan=hescan,projection=ckks", 33, 4), ("fast,scan=lanes", 1, 3), ("fast,scan=he-dual", 21, 5)]
-    {
+    for (plan, tokens, seed) in [
+        ("paper", 33, 4),
+        ("paper,degree=2", 7, 3),
+        ("paper,degree=6,tau=5", 12, 5),
+        ("fast,scan=lanes", 1, 3),
+        ("fast,scan=he-dual", 21, 5),
+    ] {
         println!("{plan}");
         check_plan(plan, one, tokens, tokens, Reveal::Label, seed);
     }
