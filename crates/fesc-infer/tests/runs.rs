@@ -20,7 +20,7 @@ use fesc_infer::{
     run_server,
 };
 use fesc_model::twin::{Rounding, Twin};
-use fesc_model::{Outline, Pooling, Shape};
+use fesc_model::{Outline, Plan, Pooling, Shape};
 use fesc_mpc::Cost;
 use fesc_ring::Prg;
 
@@ -142,6 +142,44 @@ fn plans_under_encryption() {
     }
     let small = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, groups: 2, norm_groups: 1, ..shape() };
     check_plan("fast,projection=ckks", small, 2049, 2049, Reveal::Label, 6);
+}
+
+/// Every combination of stages is one that parties and twin have, or that both refuse with what to take.
+#[test]
+fn every_combination_runs_or_is_refused() {
+    let small = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, groups: 1, norm_groups: 1, ..shape() };
+    let (model, calibration) = calibrated(small, 60, 3);
+    let stages = [
+        ("projection", &["rlwe", "ckks"][..]),
+        ("scan", &["dual", "hescan", "lanes", "chunks", "he-dual"]),
+        ("activations", &["piecewise", "piecewise-ten", "polynomial"]),
+        ("exp", &["stable", "coarse", "fine", "mmexp"]),
+        ("norm", &["buckets", "nerms"]),
+    ];
+    let mut plans = vec!["fast".to_string()];
+    for (stage, choices) in stages {
+        let with = |plan: &String| choices.iter().map(|c| format!("{plan},{stage}={c}")).collect::<Vec<_>>();
+        plans = plans.iter().flat_map(with).collect();
+    }
+    let (mut ran, ids) = (0, document(9, 3));
+    for text in &plans {
+        let plan = Plan::parse(text).unwrap();
+        let twin = Twin::new(&model, &calibration, plan);
+        match private_plan(text) {
+            Ok(_) => {
+                let twin = twin.unwrap();
+                twin.classify(&ids, &mut Rounding::nearest()).unwrap();
+                let schedule = Schedule::new(twin.outline().unwrap(), 9, Reveal::Label).unwrap();
+                assert!(schedule.costs().unwrap().iter().all(|c| c.online.total_bytes() > 0), "{text}");
+                ran += 1;
+            }
+            Err(refused) => {
+                assert!(text.contains("he-dual") && refused.to_string().contains("take exp=stable"), "{refused}");
+                assert!(twin.err().unwrap().to_string().contains("take exp=stable"), "{text}");
+            }
+        }
+    }
+    assert_eq!((plans.len(), ran), (240, 240 - 36));
 }
 
 /// A public table, and blocks from a thread: the same answer.
