@@ -21,7 +21,7 @@ use crate::{InferError, Result};
 
 /// The names of the plans that two parties can run.
 pub fn known() -> String {
-    let names = Plan::NAMED.iter().filter(|(_, plan)| have(plan)).map(|(name, _)| *name);
+    let names = Plan::NAMED.iter().filter(|(_, plan)| lacks(plan).is_none()).map(|(name, _)| *name);
     names.collect::<Vec<_>>().join(", ")
 }
 
@@ -40,15 +40,25 @@ pub fn private_plan(text: &str) -> Result<Plan> {
 /// # Errors
 /// If it has one.
 pub fn supported(plan: &Plan) -> Result<()> {
-    if have(plan) { Ok(()) } else { Err(missing(plan)) }
+    match lacks(plan) {
+        None => Ok(()),
+        Some(why) => Err(refused(plan, why)),
+    }
 }
 
-fn have(plan: &Plan) -> bool {
-    let Plan { numbers, projection: _, scan: _, activations, exp, clamp, norm: _ } = plan;
-    *numbers == Plan::FAST.numbers
-        && !matches!(activations, plan::Activations::Polynomial(_))
-        && !matches!(exp, plan::ExpForm::Minimax(_))
-        && *clamp
+/// What a plan has no kernel for, and what to take instead.
+fn lacks(plan: &Plan) -> Option<&'static str> {
+    let Plan { numbers, projection: _, scan, activations: _, exp, clamp, norm: _ } = plan;
+    let sums = *scan == plan::Scan::HeScan(plan::HeScanKernel::Dual);
+    match () {
+        () if *numbers != Plan::FAST.numbers => Some("its numbers are for computing in the clear: take those of paper"),
+        () if !clamp => Some("without the clamp a product with A wraps around: take clamp=yes"),
+        // The twin's reason, too.
+        () if sums && *exp != plan::ExpForm::Power => {
+            Some("he-dual takes exp of sums, and only this exp is right near 0: take exp=stable, or scan=dual")
+        }
+        () => None,
+    }
 }
 
 /// What both ends must have in common besides the outline: the plan's name, and the parameters of its
@@ -81,13 +91,9 @@ impl Kernels {
     pub fn new(schedule: &Schedule, layer: usize, segment: &Segment) -> Result<Self> {
         let (outline, forms, tokens) = (schedule.outline(), schedule.forms(layer)?, segment.tokens);
         let (shape, ring, f, widths) = (outline.shape(), outline.ring(), outline.frac(), schedule.widths());
-        let plan = outline.plan();
-        let activations = match plan.activations {
-            plan::Activations::Five | plan::Activations::Ten => fast::Piecewise {
-                activate: fast::Activate::new(ring, forms, f, &widths, tokens)?,
-                steps: fast::Steps::new(ring, forms, f, shape.heads, tokens),
-            },
-            plan::Activations::Polynomial(_) => return Err(missing(plan)),
+        let activations = fast::Elementwise {
+            activate: fast::Activate::new(ring, forms, f, &widths, tokens)?,
+            steps: fast::Steps::new(ring, forms, f, shape.heads, tokens),
         };
         Ok(Self {
             norm: norm(outline, &forms.norm, f, tokens),
@@ -107,7 +113,7 @@ fn scan(schedule: &Schedule, layer: usize, segment: &Segment) -> Result<Box<dyn 
     if let Some(make) = fesc_scan::on_shares(plan.scan) {
         return Ok(make(outline.shape(), forms, segment.tokens, segment.index > 0, !segment.last)?);
     }
-    let (crossings, missing) = (schedule.crossings(), || missing(plan));
+    let (crossings, missing) = (schedule.crossings(), || refused(plan, "its scan has no ranges: take another outline"));
     let (geometry, ranges) = (crossings.scan.as_ref().ok_or_else(missing)?, outline.ranges(layer).ok_or_else(missing)?);
     Ok(Box::new(fesc_scan::Encrypted::new(geometry, forms, &ranges, crossings.totals())?))
 }
@@ -130,9 +136,8 @@ pub(crate) fn projection(
     }
 }
 
-/// One of its choices has no kernel here.
-fn missing(plan: &Plan) -> InferError {
-    let why = format!("the plan {} has no private kernels; it is for computing in the clear", plan.name());
+fn refused(plan: &Plan, why: &str) -> InferError {
+    let why = format!("the plan {} has no private kernels: {why}", plan.name());
     InferError::Plan { why, known: known() }
 }
 
@@ -143,20 +148,22 @@ mod tests {
 
     #[test]
     fn plans_that_cannot_run_are_refused_with_those_that_can() {
+        assert_eq!(known(), "fast, paper");
         for name in known().split(", ") {
             assert_eq!(private_plan(name).unwrap().name(), name);
         }
-        for name in ["paper", "slow", ""] {
+        for (name, needle) in [
+            ("slow", "must begin with"),
+            ("", "must begin with"),
+            ("paper-44", "take those of paper"),
+            ("paper,clamp=no", "take clamp=yes"),
+            ("paper,scan=he-dual", "take exp=stable, or scan=dual"),
+            ("fast,scan=he-dual,exp=fine", "take exp=stable, or scan=dual"),
+        ] {
             let refused = private_plan(name).unwrap_err().to_string();
-            assert!(refused.contains("can be run are fast") && refused.contains(&known()), "{refused}");
+            assert!(refused.contains("can be run are fast, paper") && refused.contains(needle), "{refused}");
         }
-        let others = [
-            Plan::PAPER_44,
-            Plan { activations: Plan::PAPER.activations, ..Plan::FAST },
-            Plan { exp: Plan::PAPER.exp, ..Plan::FAST },
-            Plan { clamp: false, ..Plan::FAST },
-        ];
-        for plan in others {
+        for plan in [Plan::PAPER_44, Plan { clamp: false, ..Plan::FAST }] {
             assert!(supported(&plan).is_err() && digest(&plan).is_err());
         }
     }

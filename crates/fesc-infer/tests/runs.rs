@@ -20,7 +20,7 @@ use fesc_infer::{
     run_server,
 };
 use fesc_model::twin::{Rounding, Twin};
-use fesc_model::{Outline, Pooling, Shape};
+use fesc_model::{Outline, Plan, Pooling, Shape};
 use fesc_mpc::Cost;
 use fesc_ring::Prg;
 
@@ -103,6 +103,21 @@ fn norms_by_constants() {
     check_plan("fast,norm=nerms,buckets=16,steps=3", shape(), 9, 9, Reveal::Label, 3);
 }
 
+/// The paper's forms on shares, one by one and all together; the clamp and the carries are ours.
+#[test]
+fn polynomials_on_shares() {
+    for (plan, tokens, seed) in [
+        ("fast,activations=polynomial", 40, 4),
+        ("fast,exp=mmexp", 150, 5),
+        ("fast,activations=polynomial,exp=mmexp,norm=nerms", 33, 3),
+        ("paper,scan=dual,projection=rlwe", 130, 6),
+        ("paper,scan=dual,projection=rlwe,degree=6,tau=5,exp-degree=6", 21, 4),
+    ] {
+        println!("{plan}");
+        check_plan(plan, shape(), tokens, tokens, Reveal::Label, seed);
+    }
+}
+
 /// Two segments: the convolution's past and the scan's state cross the border; 2,049 tokens are also two
 /// blocks of the ring.
 #[test]
@@ -115,14 +130,56 @@ fn a_document_of_two_segments() {
 #[test]
 fn plans_under_encryption() {
     let one = Shape { layers: 1, ..shape() };
-    for (plan, tokens, seed) in
-        [("fast,scan=hescan,projection=ckks", 33, 4), ("fast,scan=lanes", 1, 3), ("fast,scan=he-dual", 21, 5)]
-    {
+    for (plan, tokens, seed) in [
+        ("paper", 33, 4),
+        ("paper,degree=2", 7, 3),
+        ("paper,degree=6,tau=5", 12, 5),
+        ("fast,scan=lanes", 1, 3),
+        ("fast,scan=he-dual", 21, 5),
+    ] {
         println!("{plan}");
         check_plan(plan, one, tokens, tokens, Reveal::Label, seed);
     }
     let small = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, groups: 2, norm_groups: 1, ..shape() };
     check_plan("fast,projection=ckks", small, 2049, 2049, Reveal::Label, 6);
+}
+
+/// Every combination of stages is one that parties and twin have, or that both refuse with what to take.
+#[test]
+fn every_combination_runs_or_is_refused() {
+    let small = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, groups: 1, norm_groups: 1, ..shape() };
+    let (model, calibration) = calibrated(small, 60, 3);
+    let stages = [
+        ("projection", &["rlwe", "ckks"][..]),
+        ("scan", &["dual", "hescan", "lanes", "chunks", "he-dual"]),
+        ("activations", &["piecewise", "piecewise-ten", "polynomial"]),
+        ("exp", &["stable", "coarse", "fine", "mmexp"]),
+        ("norm", &["buckets", "nerms"]),
+    ];
+    let mut plans = vec!["fast".to_string()];
+    for (stage, choices) in stages {
+        let with = |plan: &String| choices.iter().map(|c| format!("{plan},{stage}={c}")).collect::<Vec<_>>();
+        plans = plans.iter().flat_map(with).collect();
+    }
+    let (mut ran, ids) = (0, document(9, 3));
+    for text in &plans {
+        let plan = Plan::parse(text).unwrap();
+        let twin = Twin::new(&model, &calibration, plan);
+        match private_plan(text) {
+            Ok(_) => {
+                let twin = twin.unwrap();
+                twin.classify(&ids, &mut Rounding::nearest()).unwrap();
+                let schedule = Schedule::new(twin.outline().unwrap(), 9, Reveal::Label).unwrap();
+                assert!(schedule.costs().unwrap().iter().all(|c| c.online.total_bytes() > 0), "{text}");
+                ran += 1;
+            }
+            Err(refused) => {
+                assert!(text.contains("he-dual") && refused.to_string().contains("take exp=stable"), "{refused}");
+                assert!(twin.err().unwrap().to_string().contains("take exp=stable"), "{text}");
+            }
+        }
+    }
+    assert_eq!((plans.len(), ran), (240, 240 - 36));
 }
 
 /// A public table, and blocks from a thread: the same answer.

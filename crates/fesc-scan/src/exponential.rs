@@ -1,7 +1,7 @@
 //! Two steps that kernels are made of, each beside its declaration: a change of scale, and exp of sums.
 
 use fesc_model::outline::{Exponential, scale};
-use fesc_mpc::activation::{Activation, ExpSquare, Piecewise};
+use fesc_mpc::activation::{Activation, ExpSquare, MinimaxExp, Piecewise};
 use fesc_mpc::protocol::Rescale;
 use fesc_mpc::{Ledger, Party, Shared};
 use fesc_ring::Ring;
@@ -13,16 +13,24 @@ pub(crate) fn rescale(party: &mut Party, x: Shared, from: u32, to: u32) -> Resul
     Ok(Rescale::new(x.ring(), from, to, x.len()).run(party, x)?)
 }
 
-/// exp of sums at DECAY bits: rounded to the form's input, then the form.
+/// A form of exp on shares.
+fn activation(form: &Exponential) -> Box<dyn Activation + '_> {
+    match form {
+        Exponential::Linear(table) => Box::new(Piecewise::new(table)),
+        Exponential::Power(power) => Box::new(ExpSquare::new(power.clone())),
+        Exponential::Minimax(form, _) => Box::new(MinimaxExp::new(form.clone())),
+    }
+}
+
+/// exp of sums at DECAY bits: rounded to the form's input, then the form. A result that has fewer bits than
+/// are asked for is moved up, which is local.
 pub(crate) fn exponential(party: &mut Party, form: &Exponential, sums: Shared) -> Result<Shared> {
     if sums.is_empty() {
         return Ok(sums);
     }
     let z = rescale(party, sums, scale::DECAY, form.in_frac())?;
-    Ok(match form {
-        Exponential::Linear(table) => Piecewise::new(table).run(party, &z)?,
-        Exponential::Power(power) => ExpSquare::new(power.clone()).run(party, &z)?,
-    })
+    let y = activation(form).run(party, &z)?;
+    rescale(party, y, form.own_frac(), form.out_frac())
 }
 
 /// The cost of [`exponential`].
@@ -31,9 +39,6 @@ pub(crate) fn declare_exponential(ring: Ring, form: &Exponential, count: usize, 
         return Ok(());
     }
     Rescale::new(ring, scale::DECAY, form.in_frac(), count).declare(ledger)?;
-    match form {
-        Exponential::Linear(table) => Piecewise::new(table).declare(count, ledger)?,
-        Exponential::Power(power) => ExpSquare::new(power.clone()).declare(count, ledger)?,
-    }
-    Ok(())
+    activation(form).declare(count, ledger)?;
+    Ok(Rescale::new(ring, form.own_frac(), form.out_frac(), count).declare(ledger)?)
 }

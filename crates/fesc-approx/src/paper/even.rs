@@ -21,6 +21,15 @@
 //!      scale `2F`.
 //! 4. `y = b_in p + b_hi x`. No truncation.
 //!
+//! Left of a threshold the comparison has a zone of chance, one unit wide, in which the polynomial is used
+//! too: all of it fits there as well.
+//!
+//! **A softplus that is never negative.** Where the residual's error passes softplus itself (degree 2, or
+//! `tau` from 5 on), the polynomial falls below 0 inside its interval. [`EvenFixed::nonnegative`] moves the
+//! lower threshold to the right of that: 0 in place of what is negative or left of it. It costs nothing; the
+//! true value there is at most the error that the polynomial has anyway. At the paper's degree 4 and 6 with
+//! `tau = 4` nothing moves.
+//!
 //! Carries are drawn in this order: comparison, `u`, each `q`, `p`. Secret products: `r` (one square).
 //! Truncations: `r + 1`.
 
@@ -129,10 +138,11 @@ impl EvenResidual {
         let f = plan.frac;
         let unit = f64::from(2 * e).exp2();
         // u / 4^e reaches `top`.
-        let top = self.tau * self.tau / unit;
+        let edge = self.tau + plan.zone();
+        let top = edge * edge / unit;
         let scaled: Vec<f64> = self.coeffs.iter().enumerate().map(|(i, a)| a * unit.powi(i as i32)).collect();
-        // Centred, x^2 is at most half of tau^2 in size.
-        plan.room("x^2", (self.tau * self.tau / 2.0).log2() + f64::from(2 * f), f + 2 * e)?;
+        // Centred, x^2 is at most half of tau^2 in size, but for the zone.
+        plan.room("x^2", (edge * edge - self.tau * self.tau / 2.0).log2() + f64::from(2 * f), f + 2 * e)?;
         let half = |t: f64| (t * unit).sqrt() / 2.0;
         let size = horner_max(&scaled, 0.0, top, half).max(horner_max(&scaled, 0.0, top, |t| -half(t)));
         plan.room("polynomial", size.log2() + f64::from(2 * f), f)?;
@@ -153,8 +163,7 @@ impl EvenResidual {
             centre: ((self.tau * self.tau / 2.0 * f64::from(f - 2 * e).exp2()).floor() as u64) << (f + 2 * e),
             lead: plan.constant("coefficient", *last, f)?,
             rest,
-            low: plan.threshold(-self.tau)?,
-            high: plan.threshold(self.tau)?,
+            thresholds: [plan.threshold(-self.tau)?, plan.threshold(self.tau)?],
             bound,
         })
     }
@@ -168,10 +177,13 @@ pub struct EvenFixed {
     centre: u64,
     lead: u64,
     rest: Vec<u64>,
-    low: u64,
-    high: u64,
+    thresholds: [u64; 2],
     bound: f64,
 }
+
+/// Width of the pieces in which a polynomial is bounded: a unit of softplus' comparisons, or more of finer
+/// ones.
+const PIECE: f64 = 1.0 / 64.0;
 
 impl EvenFixed {
     /// Ring, fraction, comparison.
@@ -194,13 +206,78 @@ impl EvenFixed {
     pub fn rest(&self) -> &[u64] {
         &self.rest
     }
-    /// Thresholds `-tau` and `tau` in the comparison ring.
-    pub fn thresholds(&self) -> [u64; 2] {
-        [self.low, self.high]
+    /// Thresholds in the comparison ring: where the polynomial begins, `-tau` unless it was moved, and `tau`.
+    pub fn thresholds(&self) -> &[u64; 2] {
+        &self.thresholds
+    }
+    /// The same as signed integers.
+    pub fn thresholds_int(&self) -> [i64; 2] {
+        self.thresholds.map(|t| self.plan.signed(t))
+    }
+    /// The inputs that compare rightly with both, as integers.
+    pub fn input_range_int(&self) -> (i64, i64) {
+        let ([low, high], half) = (self.thresholds_int(), 1i128 << (self.plan.cmp_bits - 1));
+        self.plan.inputs(i128::from(high) - half, half - 1 + i128::from(low))
     }
     /// Bound of the difference between [`Self::eval`] and the real form, away from the zones of chance.
     pub fn rounding_bound(&self) -> f64 {
         self.bound
+    }
+
+    /// The least and the greatest result of the polynomial for inputs between two real numbers.
+    fn bounds(&self, from: f64, to: f64) -> (f64, f64) {
+        let (ring, f) = (self.plan.ring, self.plan.frac);
+        let real = |a: u64, frac: u32| ring.to_signed(a) as f64 * (-f64::from(frac)).exp2();
+        let unit = (-f64::from(2 * self.e)).exp2();
+        let rest = self.rest.iter().map(|&a| real(a, 2 * f));
+        let coeffs: Vec<f64> =
+            rest.chain([real(self.lead, f)]).enumerate().map(|(i, a)| a * unit.powi(i as i32)).collect();
+        let value = |x: f64| x / 2.0 + coeffs.iter().rev().fold(0.0, |p, a| p * x * x + a);
+        let far = from.abs().max(to.abs());
+        let curve = |(i, a): (usize, &f64)| (2 * i * (2 * i - 1)) as f64 * a.abs() * far.powi(2 * i as i32 - 2);
+        let curvature: f64 = coeffs.iter().enumerate().skip(1).map(curve).sum();
+        let slack = curvature * (to - from).powi(2) / 8.0 + self.bound;
+        let ends = [value(from), value(to)];
+        (ends[0].min(ends[1]) - slack, ends[0].max(ends[1]) + slack)
+    }
+
+    /// Units of a piece.
+    fn wide(&self) -> i64 {
+        ((PIECE / self.plan.unit()) as i64).max(1)
+    }
+
+    /// The polynomial's inputs, those of its zone of chance included, in pieces: first unit and bounds.
+    fn pieces(&self) -> impl DoubleEndedIterator<Item = (i64, (f64, f64))> {
+        let (unit, wide, [low, high]) = (self.plan.unit(), self.wide(), self.thresholds_int());
+        let piece = move |k: i64| {
+            let from = (k * wide) as f64 * unit;
+            (k * wide, self.bounds(from, from + wide as f64 * unit))
+        };
+        ((low - 1).div_euclid(wide)..(high + wide - 1).div_euclid(wide)).map(piece)
+    }
+
+    /// Begins where no result is below 0 from there on; see the module.
+    #[must_use]
+    pub fn nonnegative(mut self) -> Self {
+        let negative = self.pieces().rev().find(|(_, (least, _))| *least < 0.0);
+        if let Some((from, _)) = negative {
+            let mask = u64::MAX >> (64 - self.plan.cmp_bits);
+            let [low, high] = self.thresholds_int();
+            // Past the piece, and one unit for the zone.
+            self.thresholds[0] = (from + self.wide() + 1).clamp(low, high) as u64 & mask;
+        }
+        self
+    }
+
+    /// The greatest threshold, in units of the comparison and at least the polynomial's begin, so that inputs
+    /// that compare below it give less than `value`. Where the form rises, that is where it reaches `value`.
+    pub fn reaches(&self, value: f64) -> i64 {
+        let [low, high] = self.thresholds_int();
+        match self.pieces().find(|(_, (_, most))| *most >= value) {
+            Some((from, _)) => from.clamp(low, high),
+            // The right tail is the input itself.
+            None => ((value / self.plan.unit()).floor() as i64).max(high),
+        }
     }
 
     /// What the protocol computes, carries drawn in the order of the module's steps.
@@ -208,7 +285,7 @@ impl EvenFixed {
         let (plan, r, f) = (&self.plan, self.plan.ring, self.plan.frac);
         let x = r.reduce(x);
         let j = carry();
-        let (b_lo, b_hi) = (plan.at_least(x, self.low, j), plan.at_least(x, self.high, j));
+        let [b_lo, b_hi] = self.thresholds.map(|t| plan.at_least(x, t, j));
         let t = self.square_trunc();
         let u = r.add(round(r, r.sub(r.mul(x, x), self.centre), t, carry()), self.centre >> t);
         let mut m = self.lead;

@@ -88,7 +88,8 @@ impl MinimaxExp {
     fn scaled(&self, plan: &PaperPlan, e: u32) -> Result<MinimaxExpFixed, ApproxError> {
         let f = plan.frac;
         let unit = f64::from(e).exp2();
-        let top = self.tau / unit;
+        // The zone of chance lies left of the interval.
+        let top = (self.tau + plan.zone()) / unit;
         let scaled: Vec<f64> = self.coeffs.iter().enumerate().map(|(i, c)| c * unit.powi(i as i32)).collect();
         let size = horner_max(&scaled, -top, 0.0, |_| 0.0);
         plan.room("polynomial", size.log2() + f64::from(2 * f + e), f + e)?;
@@ -141,6 +142,14 @@ impl MinimaxExpFixed {
     /// `-tau` in the comparison ring.
     pub fn threshold(&self) -> u64 {
         self.low
+    }
+    /// The inputs that it is right for, as integers: what the comparison holds, and not above 0.
+    pub fn input_range_int(&self) -> (i64, i64) {
+        (self.plan.inputs(-(1i128 << (self.plan.cmp_bits - 1)), 0).0, 0)
+    }
+    /// `-tau` as a signed integer.
+    pub fn threshold_int(&self) -> i64 {
+        self.plan.signed(self.low)
     }
     /// Bound of the difference between [`Self::eval`] and the real form, away from the zone of chance.
     pub fn rounding_bound(&self) -> f64 {

@@ -60,6 +60,30 @@ impl PaperPlan {
         (f64::from(self.cmp_bits + self.cmp_shift) - 2.0 - f64::from(self.frac)).exp2()
     }
 
+    /// The unit of the comparison ring as a real number.
+    pub fn unit(&self) -> f64 {
+        (f64::from(self.cmp_shift) - f64::from(self.frac)).exp2()
+    }
+
+    /// How far left of a threshold an input may still compare as at or above it.
+    fn zone(&self) -> f64 {
+        if self.cmp_shift == 0 { 0.0 } else { self.unit() }
+    }
+
+    /// A threshold of the comparison ring as a signed integer.
+    fn signed(&self, threshold: u64) -> i64 {
+        let half = 1i128 << (self.cmp_bits - 1);
+        ((i128::from(threshold) ^ half) - half) as i64
+    }
+
+    /// Inputs for which `x'` lies in `from ..= to`, both in units of the comparison, for every carry.
+    fn inputs(&self, from: i128, to: i128) -> (i64, i64) {
+        // The larger of the two results of a truncate-reduce is one more than the floor.
+        let last = if self.cmp_shift == 0 { to } else { (to << self.cmp_shift) - 1 };
+        let held = |v: i128| v.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        (held(from << self.cmp_shift), held(last))
+    }
+
     /// A ring with room for a sign and an offset, and a fraction inside it.
     fn check(&self) -> Result<(), ApproxError> {
         if self.ring.bits() < 4 || self.frac == 0 || self.frac >= self.ring.bits() {
@@ -88,7 +112,7 @@ impl PaperPlan {
     /// The threshold for the real `t`, its zone of chance to the left of it.
     fn threshold(&self, t: f64) -> Result<u64, ApproxError> {
         let cmp = self.cmp_ring()?;
-        let value = (t * (f64::from(self.frac) - f64::from(self.cmp_shift)).exp2()).round();
+        let value = (t / self.unit()).round();
         if value.abs() * 2.0 >= f64::from(self.cmp_bits - 1).exp2() {
             return Err(ApproxError::ThresholdRange { value: value as i128, cmp_bits: self.cmp_bits });
         }

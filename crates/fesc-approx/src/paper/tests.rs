@@ -219,3 +219,111 @@ fn nerms_promises_no_input_that_overflows() {
         }
     }
 }
+
+/// All results of a form with this many carries.
+fn outcomes(carries: u32, eval: impl Fn(&mut dyn FnMut() -> bool) -> u64) -> impl Iterator<Item = u64> {
+    (0..1u32 << carries).map(move |mask| {
+        let mut next = 0;
+        eval(&mut || {
+            next += 1;
+            mask >> (next - 1) & 1 == 1
+        })
+    })
+}
+
+/// The finest form of softplus on 48 bits with comparisons of 14 bits in units of 1/64.
+fn softplus(degree: usize, tau: u32) -> (EvenResidual, super::even::EvenFixed) {
+    let form = EvenResidual::fit(Residual::Softplus, degree, tau.into()).unwrap();
+    let plan = |frac| PaperPlan { ring: RING48, frac, cmp_shift: frac - 6, cmp_bits: 14 };
+    let fixed = (12..=22).rev().find_map(|f| form.fixed(&plan(f)).ok()).unwrap().nonnegative();
+    (form, fixed)
+}
+
+/// Every degree and interval of a plan, over the whole range of inputs, for every carry: the error is the
+/// form's, and softplus is never negative.
+#[test]
+fn every_outcome_over_the_whole_range() {
+    for (degree, tau) in [2usize, 4, 6].into_iter().flat_map(|d| (2..=8u32).map(move |t| (d, t))) {
+        let silu = EvenResidual::fit(Residual::Silu, degree, tau.into()).unwrap();
+        let fixed = silu.fixed(&PaperPlan::DEFAULT).unwrap();
+        for (form, fixed) in [(silu, fixed), softplus(degree, tau)] {
+            let (plan, (from, to)) = (*fixed.plan(), fixed.input_range_int());
+            let (one, unit) = (f64::from(plan.frac).exp2(), 1i64 << plan.cmp_shift);
+            let ends = (plan.limit() * 1.8 * one) as i64;
+            assert!(from <= -ends && to >= ends, "{from} {to}");
+            // The right piece may begin a unit early, a moved left one ends up to three later.
+            let zone = 3.0 * plan.unit() * 0.6;
+            let most = form.inner_error.max(form.tail_jump()) + fixed.rounding_bound() + zone;
+            let [low, high] = fixed.thresholds_int();
+            let edges =
+                [low, high].into_iter().flat_map(|t| ((t - 2) * unit..(t + 2) * unit).step_by(unit as usize / 9));
+            let inside = (-9 * unit * 64..9 * unit * 64).step_by(unit as usize * 3 / 7);
+            for x in inside.chain(edges).chain([from, from + 1, -ends, ends, to - 1, to]) {
+                for y in outcomes(2 + degree as u32 / 2, |c| fixed.eval(plan.ring.from_signed(x), c)) {
+                    let (got, want) = (plan.ring.to_signed(y) as f64 / one, form.function.exact(x as f64 / one));
+                    assert!((got - want).abs() <= most, "D{degree} tau {tau} at {}: {got} {want}", x as f64 / one);
+                    assert!(form.function == Residual::Silu || got >= 0.0, "D{degree} tau {tau} at {x}: {got}");
+                }
+            }
+        }
+    }
+    // The paper's own do not move; where the polynomial is negative the begin does.
+    let begin = |degree, tau| softplus(degree, tau).1.thresholds_int()[0];
+    assert_eq!((begin(4, 4), begin(6, 4)), (-4 * 64, -4 * 64));
+    assert!(begin(2, 4) > -4 * 64 && begin(4, 8) > -8 * 64);
+}
+
+/// Below the threshold of a value no input gives that value, and where the form rises the threshold is close
+/// to it.
+#[test]
+fn thresholds_of_values() {
+    for (degree, tau) in [(4, 4), (2, 4), (6, 5), (4, 8), (2, 8)] {
+        let (form, fixed) = softplus(degree, tau);
+        let plan = fixed.plan();
+        let one = f64::from(plan.frac).exp2();
+        for value in [16.0 / 36_315.0, 0.003, 0.0159, 0.03, 0.2, 1.0, 3.9, 4.1, 16.0] {
+            let t = fixed.reaches(value);
+            assert!(t >= fixed.thresholds_int()[0]);
+            for x in (-9i64 << plan.frac..17 << plan.frac).step_by(1 << (plan.cmp_shift - 1)) {
+                for j in [false, true] {
+                    let reduced = RING48.to_signed(trunc(RING48, RING48.from_signed(x), plan.cmp_shift, j));
+                    if reduced >= t {
+                        continue;
+                    }
+                    for y in outcomes(1 + degree as u32 / 2, |c| {
+                        let mut first = Some(j);
+                        fixed.eval(RING48.from_signed(x), &mut || first.take().unwrap_or_else(&mut *c))
+                    }) {
+                        let got = RING48.to_signed(y) as f64 / one;
+                        assert!(got < value, "D{degree} tau {tau}: {got} of {x} below {t}, for {value}");
+                    }
+                }
+            }
+            if (degree, tau) == (4, 4) && value > 0.02 {
+                let near = form.eval_f64(t as f64 / 64.0);
+                assert!((near / value - 1.0).abs() < 0.03, "{value} {near}");
+            }
+        }
+    }
+}
+
+/// MMExp in a plan's numbers: 0 to the far end, within its error of exp, never above 1; below 0 by its error
+/// at most.
+#[test]
+fn exp_over_the_whole_range() {
+    for (degree, frac) in [(2, 20), (4, 19), (6, 18), (4, 12)] {
+        let form = MinimaxExp::paper(degree).unwrap();
+        let plan = PaperPlan { ring: RING48, frac, cmp_shift: frac - 6, cmp_bits: 19 };
+        let fixed = form.fixed(&plan).unwrap();
+        let (one, bound) = (f64::from(frac).exp2(), form.inner_error + 2.0 * fixed.rounding_bound());
+        assert_eq!((fixed.input_range_int(), fixed.threshold_int()), ((-4096 << frac, 0), -8 * 64));
+        let inside = (0..17i64 << frac).step_by((1 << frac) / 400).map(|z| -z);
+        for z in inside.chain([-4096 << frac, 1 - (4096 << frac), -2000 << frac, -8 << frac]) {
+            for y in outcomes(degree as u32 + 1, |c| fixed.eval(RING48.from_signed(z), c)) {
+                let (got, want) = (RING48.to_signed(y) as f64 / one, (z as f64 / one).exp());
+                // In the zone left of -8 the polynomial goes on a little.
+                assert!((got - want).abs() <= 1.3 * bound && got <= 1.0, "D{degree} at {}: {got}", z as f64 / one);
+            }
+        }
+    }
+}

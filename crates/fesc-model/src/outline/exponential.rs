@@ -1,7 +1,10 @@
 //! exp of sums of A Delta: one form for sums inside a chunk, one for sums over a segment.
 //!
 //! [`ExpForm::Power`] takes 18 bits in (sums are rounded from 22) and is `(1 + y + y^2/2)^16` with its clamp
-//! at -16 ([`ExpSquare`], k = 4): error 0.00103. The linear forms take 20 bits.
+//! at -16 ([`ExpSquare`], k = 4): error 0.00103. The linear forms take 20 bits. [`ExpForm::Minimax`] is the
+//! paper's MMExp on `[-8, 0]`, 0 below, in as many bits as its products leave room for (20 at degree 2, 19 at
+//! 4, 18 at 6, fewer where the result has fewer): error 0.147, 0.0203, 0.0016, as much at 0, and negative by
+//! as much near -8. Above 1 it never is.
 //!
 //! Online cost of one exp inside a chunk, both directions, by the declarations of `fesc-mpc` (comparisons of
 //! 19 or 21 bits, 48 bits per opening, the first rounding included): `Coarse` 106 bytes and 8 rounds, `Fine`
@@ -10,12 +13,14 @@
 //! of a state, `Fine` costs three times as much.
 
 use fesc_approx::exp_square::ExpSquare;
+use fesc_approx::paper::PaperPlan;
+use fesc_approx::paper::mmexp::{MinimaxExp, MinimaxExpFixed};
 use fesc_approx::transcript::Transcript;
 use fesc_approx::{ApproxError, FixedPiecewise, Plan, exp};
 
 use super::scale::RING;
 use crate::Result;
-use crate::plan::ExpForm;
+use crate::plan::{ExpForm, Minimax};
 use crate::twin::TwinError;
 
 /// exp for arguments from a limit to 0. The input is a sum at 22 bits, rounded to [`Exponential::in_frac`]
@@ -26,12 +31,17 @@ pub enum Exponential {
     Linear(FixedPiecewise),
     /// A power of a quadratic.
     Power(ExpSquare),
+    /// A polynomial, and the bits that its result is brought to.
+    Minimax(MinimaxExpFixed, u32),
 }
 
 /// Sums of a chunk are above `-2^12`: 128 times 16, and 7 percent for the zone of the clamp.
 const CHUNK_REACH: u32 = 12;
 /// Sums of a segment are above `-2^16`: 16 times as many.
 const SEGMENT_REACH: u32 = 16;
+
+/// The fewest bits of MMExp: an exp has no fewer.
+const LEAST: u32 = 12;
 
 impl Exponential {
     /// For sums inside a chunk of 128 tokens.
@@ -51,13 +61,7 @@ impl Exponential {
                     // Unit 1/64, and the sign.
                     return Ok(Self::Power(ExpSquare::new(RING, 4, 18, out, 12, reach + 7)?));
                 }
-                ExpForm::Minimax(form) => {
-                    return Err(ApproxError::Parameter {
-                        what: "degree",
-                        value: form.degree.into(),
-                        remedy: "take another exp: mmexp is not there yet",
-                    });
-                }
+                ExpForm::Minimax(form) => return Ok(Self::Minimax(finest(form, out, reach)?, out)),
                 ExpForm::Coarse => (exp::PLAN, exp::preset()?),
                 ExpForm::Fine => (exp::PLAN_FINE, exp::preset_fine()?),
             };
@@ -75,6 +79,15 @@ impl Exponential {
         match self {
             Self::Linear(form) => form.in_frac(),
             Self::Power(form) => form.in_frac(),
+            Self::Minimax(form, _) => form.plan().frac,
+        }
+    }
+
+    /// Fractional bits that the form itself gives, at most those of the result.
+    pub fn own_frac(&self) -> u32 {
+        match self {
+            Self::Minimax(form, _) => form.plan().frac,
+            Self::Linear(_) | Self::Power(_) => self.out_frac(),
         }
     }
 
@@ -83,6 +96,7 @@ impl Exponential {
         match self {
             Self::Linear(form) => form.out_frac(),
             Self::Power(form) => form.frac(),
+            Self::Minimax(_, out) => *out,
         }
     }
 }
@@ -92,6 +106,20 @@ impl Transcript for Exponential {
         match self {
             Self::Linear(form) => form.write(out),
             Self::Power(form) => form.write(out),
+            Self::Minimax(form, bits) => {
+                form.write(out);
+                out.push((*bits).into());
+            }
         }
     }
+}
+
+/// MMExp of at most `out` bits with the smallest rounding error that the ring allows.
+fn finest(form: Minimax, out: u32, reach: u32) -> Result<MinimaxExpFixed, ApproxError> {
+    // Unit 1/64, and the sign.
+    let plan = |frac: u32| PaperPlan { ring: RING, frac, cmp_shift: frac - 6, cmp_bits: reach + 7 };
+    let real = MinimaxExp::paper(form.degree as usize)?;
+    let all = (LEAST..=out).filter_map(|frac| real.fixed(&plan(frac)).ok());
+    let best = all.min_by(|a, b| a.rounding_bound().total_cmp(&b.rounding_bound()));
+    best.map_or_else(|| real.fixed(&plan(LEAST)), Ok)
 }

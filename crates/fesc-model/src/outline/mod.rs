@@ -1,4 +1,4 @@
-//! What both parties know of a model: shapes, scales and forms of the fast plan, and no weight.
+//! What both parties know of a model: shapes, scales and forms of its plan, and no weight.
 //!
 //! The owner makes an [`Outline`] from config and calibration; it travels to the client as JSON, and its
 //! [`Outline::digest`] is compared in the handshake. The twin is built from an outline plus weights, so that
@@ -13,11 +13,12 @@
 //!
 //! The JSON has integers only (floats as their bits), so that it is read back to the same outline, and text
 //! in one way only. Reading checks every number: limits of sizes, of scales, and that all forms can be built.
-//! A fit of an inverse root goes through the platform's `log2` and `sqrt`, whose last bit may differ between
-//! machines; the digest is over the resulting integer tables too.
+//! A fit of an inverse root or of a polynomial goes through the platform's functions, whose last bit may
+//! differ between machines; the digest is over the resulting integer tables too.
 //!
 //! Cost: a kilobyte per layer; building the forms of a layer takes about a millisecond.
 
+mod activation;
 mod digest;
 mod exponential;
 mod forms;
@@ -30,9 +31,9 @@ mod wire;
 use fesc_ring::Ring;
 use serde::{Deserialize, Serialize};
 
+pub use activation::{Silu, Softplus};
 pub use exponential::Exponential;
 pub use forms::LayerForms;
-pub(crate) use forms::{inverse_softplus, softplus_form};
 pub(crate) use norm::Root;
 pub use norm::{InverseRoot, NormForm};
 pub use ranges::Ranges;
@@ -78,7 +79,7 @@ fn refuse(reason: impl Into<String>) -> ModelError {
 
 impl Outline {
     /// The outline of a model; as many classes as the config names. Only a plan with calibrated
-    /// scales and piecewise activations has one.
+    /// scales has one.
     pub fn new(config: &Config, calibration: &Calibration, plan: Plan) -> Result<Self> {
         wire::check_plan(&plan)?;
         calibration.check(config)?;
@@ -146,16 +147,16 @@ impl Outline {
         let Some(Layer { scales, norm, gated, .. }) = self.layers.get(i).copied() else {
             return Err(refuse(format!("layer {i} was asked for, it has {}", self.layers.len())));
         };
-        let (silu, exp) = (self.plan.activations, self.plan.exp);
+        let (activations, exp) = (self.plan.activations, self.plan.exp);
         let (shape, eps) = (self.shape(), f64::from(self.config.norm_eps));
         let group = shape.inner() / shape.norm_groups;
         Ok(LayerForms {
             norm: NormForm::new(self.plan.norm, i, shape.d_model, scales.norm, eps, norm)?,
             gated: NormForm::new(self.plan.norm, i, group, scales.gated, eps, gated)?,
-            gate: forms::silu_form(i, silu, scale::FRAC)?,
-            x: forms::silu_form(i, silu, scales.x)?,
-            bc: forms::silu_form(i, silu, scales.bc)?,
-            softplus: softplus_form(i, shape.delta_limit)?,
+            gate: Silu::new(i, activations, scale::FRAC)?,
+            x: Silu::new(i, activations, scales.x)?,
+            bc: Silu::new(i, activations, scales.bc)?,
+            softplus: Softplus::new(i, activations, shape.delta_limit)?,
             chunk: Exponential::chunk(i, exp, scales.exp)?,
             document: Exponential::document(i, exp, scales.exp)?,
             scales,

@@ -15,6 +15,11 @@ fn shape() -> Shape {
     Shape { vocab: 50, groups: 2, norm_groups: 2, conv_width: 3, delta_limit: (0.001, 0.1), ..base }
 }
 
+/// Delta is not limited.
+fn free() -> Shape {
+    Shape { delta_limit: (0.0, f32::INFINITY), ..shape() }
+}
+
 fn model(shape: Shape, labels: &[&str], classes: Option<usize>, seed: u8) -> Model {
     let config = Config::new(shape).unwrap().with_labels(labels.iter().map(|&l| l.into()).collect());
     let weights = Weights::random(&config, classes, &mut Prg::from_seed([seed; 16]));
@@ -74,10 +79,15 @@ fn every_choice_of_a_plan_comes_back() {
         Plan { projection: Projection::Ckks, ..Plan::FAST },
         Plan { clamp: false, ..Plan::FAST },
         Plan { scan: Plan::PAPER.scan, norm: Plan::PAPER.norm, ..Plan::FAST.with_exp(ExpForm::Fine) },
+        Plan { exp: Plan::PAPER.exp, ..Plan::FAST },
     ];
+    let polynomials = ["paper", "fast,activations=polynomial", "paper,degree=6,tau=8", "paper,exp-degree=2"];
+    let polynomials = polynomials.map(|text| Plan::parse(text).unwrap());
     let model = model(shape(), &NAMES, Some(3), 1);
-    for plan in others {
-        let made = Outline::new(model.config(), &calibration(&model), plan).unwrap();
+    let free = self::model(free(), &NAMES, Some(3), 1);
+    let limited = others.into_iter().map(|plan| (&model, plan));
+    for (model, plan) in limited.chain(polynomials.into_iter().map(|plan| (&free, plan))) {
+        let made = Outline::new(model.config(), &calibration(model), plan).unwrap();
         let read = Outline::from_json(&made.to_json()).unwrap();
         assert_eq!((*read.plan(), read.to_json()), (plan, made.to_json()));
         assert_ne!(read.digest().unwrap(), fast.digest().unwrap());
@@ -232,6 +242,16 @@ fn digests_tell_outlines_apart() {
     see(&|o| o.plan = o.plan.with_activations(Activations::Ten));
     see(&|o| o.plan = o.plan.with_exp(ExpForm::Fine));
     see(&|o| o.last.square -= 1);
+    let free = |o: &mut Outline, plan: &str| {
+        o.config = Config::new(free()).unwrap();
+        o.plan = Plan::parse(plan).unwrap();
+    };
+    see(&|o| free(o, "fast"));
+    see(&|o| free(o, "fast,activations=polynomial"));
+    see(&|o| free(o, "fast,activations=polynomial,degree=2"));
+    see(&|o| free(o, "fast,activations=polynomial,tau=5"));
+    see(&|o| free(o, "fast,exp=mmexp"));
+    see(&|o| free(o, "fast,exp=mmexp,exp-degree=6"));
     see(&|o| o.layers.swap(0, 1));
     see(&|o| o.classes = 9);
     see(&|o| o.config = o.config.clone().with_labels(vec!["x".into(); 3]));
@@ -244,4 +264,13 @@ fn digests_tell_outlines_apart() {
     let mut other = made.clone();
     other.layers[0].norm = other.layers[0].gated;
     assert_ne!(other.layer(0).unwrap().words(), words);
+    // The tables of polynomials are in the words too, not only their names in the text.
+    let words = |plan: &str| {
+        let mut other = made.clone();
+        free(&mut other, plan);
+        other.layer(0).unwrap().words()
+    };
+    let plans = ["fast", "fast,activations=polynomial", "paper,norm=buckets", "paper,norm=buckets,degree=6", "paper"];
+    let all: std::collections::BTreeSet<_> = plans.into_iter().map(words).collect();
+    assert_eq!(all.len(), plans.len());
 }

@@ -1,5 +1,6 @@
 //! One block, stage by stage.
 
+use super::activation::silu;
 use super::quantize::{Block, Quantizer};
 use super::range::{Quantity as Q, Run};
 use super::scan::Packet;
@@ -68,8 +69,8 @@ impl Block {
         run.rows(&mut xbc, shape.conv_dim(), |local, _, row| {
             for (c, v) in row.iter_mut().enumerate() {
                 let rounded = local.round_in(Q::Conv, bits, *v, sum, f);
-                let silu = if c < inner { &self.x } else { &self.bc };
-                *v = silu.eval(local, Q::ConvForm, rounded);
+                let form = if c < inner { &self.x } else { &self.bc };
+                *v = silu(local, form, Q::ConvForm, rounded);
             }
         })?;
         Ok(xbc)
@@ -79,7 +80,7 @@ impl Block {
     fn steps(&self, run: &mut Run<'_>, plan: &Plan, shape: &Shape, projected: &[i64]) -> Result<(Vec<i64>, Vec<i64>)> {
         let (f, heads, width) = (plan.numbers.frac, shape.heads, shape.proj_dim());
         let (bits, from) = (plan.numbers.product_bits, f + self.scales.step_weight);
-        let to = plan.numbers.step;
+        let to = self.steps.in_frac();
         // Delta and z side by side, so that one pass makes both.
         let mut both = vec![0i64; 2 * heads * (projected.len() / width)];
         let mut noisy: Vec<i64> =
@@ -109,7 +110,7 @@ impl Block {
         run.rows(y, inner, |local, t, row| {
             for (y, &z) in row.iter_mut().zip(&z[t * inner..(t + 1) * inner]) {
                 let z = local.round_in(Q::Gate, bits, z, f + s.gate_weight, f);
-                let gate = self.gate.eval(local, Q::GateForm, z);
+                let gate = silu(local, &self.gate, Q::GateForm, z);
                 *y = local.round(Q::Gated, y.saturating_mul(gate), s.scanned + f, s.gated);
             }
         })

@@ -88,9 +88,7 @@ pub enum TwinError {
         reason: String,
     },
     /// The plan has choices that the twin does not compute together.
-    #[error(
-        "no twin computes the {stage} {choice} with these numbers and activations (plan {plan}); take the plan fast or paper-44"
-    )]
+    #[error("no twin computes the {stage} {choice} with the other choices of the plan {plan}; {remedy}")]
     Plan {
         /// The plan's name.
         plan: String,
@@ -98,6 +96,8 @@ pub enum TwinError {
         stage: &'static str,
         /// What the plan chooses for it.
         choice: String,
+        /// What to do.
+        remedy: &'static str,
     },
     /// A matrix product was refused.
     #[error("a matrix product of the twin: {0}")]
@@ -106,7 +106,12 @@ pub enum TwinError {
 
 impl TwinError {
     /// For a choice of the plan that does not go with its others.
-    pub(super) fn plan(plan: &Plan, stage: &'static str, choice: impl std::fmt::Debug) -> Self {
-        Self::Plan { plan: plan.name(), stage, choice: format!("{choice:?}") }
+    pub(super) fn plan(plan: &Plan, stage: &'static str, choice: impl std::fmt::Debug, remedy: &'static str) -> Self {
+        Self::Plan { plan: plan.name(), stage, choice: format!("{choice:?}"), remedy }
+    }
+
+    /// For a choice that does not go with the paper's numbers.
+    pub(super) fn paper(plan: &Plan, stage: &'static str, choice: impl std::fmt::Debug) -> Self {
+        Self::plan(plan, stage, choice, "take the same with the plan paper, whose numbers are ours")
     }
 }

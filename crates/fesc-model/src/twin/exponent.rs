@@ -1,15 +1,16 @@
-//! exp of A Delta: the forms that a scan is given, and exp of sums in the fast plan, with the twin's carries.
+//! exp of A Delta: the forms that a scan is given, and exp of sums, with the twin's carries.
 
 use fesc_approx::exp_square::ExpSquare;
 use fesc_approx::paper::PaperPlan;
 use fesc_approx::paper::mmexp::{MinimaxExp, MinimaxExpFixed};
 
-use super::activation::piecewise;
+use super::activation::{minimax_exp, piecewise};
 use super::error::TwinError;
 use super::range::{Local, Quantity as Q};
 use crate::Result;
 use crate::outline::Exponential;
 use crate::outline::scale::DECAY;
+use crate::plan::Minimax;
 
 /// exp of a scan.
 pub(super) enum Exp {
@@ -20,9 +21,9 @@ pub(super) enum Exp {
 }
 
 impl Exp {
-    /// The paper's.
-    pub(super) fn paper(layer: usize) -> Result<Self> {
-        let build = || MinimaxExp::paper(4)?.fixed(&PaperPlan::paper()?);
+    /// The paper's, in the paper's numbers.
+    pub(super) fn paper(layer: usize, form: Minimax) -> Result<Self> {
+        let build = || MinimaxExp::paper(form.degree as usize)?.fixed(&PaperPlan::paper()?);
         Ok(Self::Token(build().map_err(|source| TwinError::Form { layer, what: "exp", source })?))
     }
 }
@@ -34,6 +35,7 @@ pub(super) fn exponential(local: &mut Local, form: &Exponential, sum: i64) -> i6
     match form {
         Exponential::Linear(form) => piecewise(local, form, Q::ExpInput, z),
         Exponential::Power(form) => power(local, form, z),
+        Exponential::Minimax(form, out) => minimax_exp(local, form, z) << (out - form.plan().frac),
     }
 }
 
@@ -78,6 +80,43 @@ mod tests {
                 assert_eq!(exponential(&mut local, &chunk, 0), 1 << 22);
                 assert!(exponential(&mut local, &chunk, -(2040i64 << DECAY)) < 100);
                 run.settle(vec![local]).unwrap();
+            }
+        }
+    }
+
+    /// MMExp has its minimax error at both ends, is never above 1, and is 0 far below.
+    #[test]
+    fn mmexp_is_the_papers() {
+        let degrees = [(2, 22, 0.147), (4, 22, 0.0203), (6, 22, 0.0016), (4, 17, 0.0203), (4, 12, 0.0203)];
+        for (degree, out, error) in degrees {
+            let form = ExpForm::Minimax(Minimax { degree });
+            let (chunk, document) =
+                (Exponential::chunk(0, form, out).unwrap(), Exponential::document(0, form, out).unwrap());
+            assert!(chunk.in_frac() <= out && chunk.out_frac() == out);
+            let one = f64::from(out).exp2();
+            for mut rounding in [Rounding::nearest(), Rounding::jitter(Prg::from_seed([1; 16]))] {
+                let mut run = Run::new(48, true, &mut rounding);
+                let mut local = run.local();
+                let (mut worst, mut least): (f64, f64) = (0.0, 0.0);
+                for i in 0..100_000i64 {
+                    let z = -(i as f64) * 1e-4;
+                    let y = exponential(&mut local, &chunk, (z * f64::from(DECAY).exp2()) as i64) as f64 / one;
+                    assert!(y <= 1.0);
+                    (worst, least) = (worst.max((y - z.exp()).abs()), least.min(y));
+                }
+                let rounding = f64::from(chunk.in_frac()).exp2().recip();
+                // In the zone of chance left of -8 the polynomial goes on a little.
+                assert!(worst > 0.98 * error && worst < 1.2 * error + 4.0 * rounding, "D{degree}: {worst}");
+                assert!(least < -0.6 * error && least > -1.2 * error - 4.0 * rounding, "D{degree}: {least}");
+                let at_zero = exponential(&mut local, &chunk, 0) as f64 / one;
+                assert!((1.0 - at_zero - error).abs() < 0.03 * error + 4.0 * rounding, "D{degree}: {at_zero}");
+                assert_eq!(exponential(&mut local, &chunk, -(2190i64 << DECAY)), 0);
+                assert_eq!(exponential(&mut local, &document, -(35_000i64 << DECAY)), 0);
+                run.settle(vec![local]).unwrap();
+                // Beyond what a sum can be the comparison would be wrong, and the twin says so.
+                let mut local = run.local();
+                exponential(&mut local, &chunk, -(4097i64 << DECAY));
+                assert!(run.settle(vec![local]).unwrap_err().to_string().contains("input of exp"));
             }
         }
     }

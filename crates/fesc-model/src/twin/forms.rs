@@ -4,21 +4,42 @@
 //! Each stage is chosen by the plan's own entry; choices that the twin does not compute together are
 //! refused.
 
-use super::activation::{Silu, Softplus};
 use super::error::TwinError;
 use super::exponent::Exp;
 use super::norm::Norm;
 use super::stats::LayerStats;
 use crate::Plan;
-use crate::outline::{LayerForms, Scales};
-use crate::{Result, Shape, plan};
+use crate::outline::{LayerForms, Scales, Silu, Softplus};
+use crate::plan::{Activations, ExpForm};
+use crate::{Result, Shape};
+use fesc_approx::ApproxError;
+use fesc_approx::paper::PaperPlan;
 
-/// Refuses numbers that do not go with the activations: pieces have calibrated scales, polynomials one scale.
+/// Refuses choices that the twin does not compute together. The paper's numbers have the paper's forms.
 pub(super) fn check(plan: &Plan) -> Result<()> {
-    match plan.numbers.uniform == matches!(plan.activations, plan::Activations::Polynomial(_)) {
-        true => Ok(()),
-        false => Err(TwinError::plan(plan, "activations", plan.activations).into()),
+    let refuse = |stage, choice: &dyn std::fmt::Debug| Err(TwinError::paper(plan, stage, choice).into());
+    match plan {
+        p if !p.numbers.uniform => Ok(()),
+        Plan { activations: Activations::Five | Activations::Ten, .. } => refuse("activations", &plan.activations),
+        Plan { exp: ExpForm::Power | ExpForm::Coarse | ExpForm::Fine, .. } => refuse("exp", &plan.exp),
+        Plan { clamp: true, .. } => refuse("clamp", &plan.clamp),
+        _ => Ok(()),
     }
+}
+
+/// SiLU, softplus and exp in the paper's numbers.
+pub(super) fn paper(layer: usize, plan: &Plan) -> Result<(Silu, Softplus, Exp)> {
+    let (Activations::Polynomial(form), ExpForm::Minimax(exp)) = (plan.activations, plan.exp) else {
+        return Err(TwinError::paper(plan, "activations", plan.activations).into());
+    };
+    let build = || {
+        let numbers = PaperPlan::paper()?;
+        let softplus = Softplus::Polynomial(Softplus::polynomial(form, &numbers)?);
+        Ok((Silu::polynomial(form, &numbers, numbers.frac)?, softplus))
+    };
+    let what = "SiLU or softplus";
+    let (silu, softplus) = build().map_err(|source: ApproxError| TwinError::Form { layer, what, source })?;
+    Ok((silu, softplus, Exp::paper(layer, exp)?))
 }
 
 /// The forms of a block.
@@ -53,22 +74,25 @@ impl Forms {
                 scales,
                 norm: norm(Some(n))?,
                 gated: gated_norm(Some(gated))?,
-                gate: Silu::Piecewise(gate),
-                x: Silu::Piecewise(x),
-                bc: Silu::Piecewise(bc),
-                softplus: Softplus::Piecewise(softplus),
+                gate,
+                x,
+                bc,
+                softplus,
                 exp: Exp::Sums(Box::new([chunk, document])),
             },
-            None => Self {
-                scales: Scales::uniform(plan.numbers.frac),
-                norm: norm(None)?,
-                gated: gated_norm(None)?,
-                gate: Silu::paper(layer)?,
-                x: Silu::paper(layer)?,
-                bc: Silu::paper(layer)?,
-                softplus: Softplus::paper(layer)?,
-                exp: Exp::paper(layer)?,
-            },
+            None => {
+                let (silu, softplus, exp) = paper(layer, plan)?;
+                Self {
+                    scales: Scales::uniform(plan.numbers.frac),
+                    norm: norm(None)?,
+                    gated: gated_norm(None)?,
+                    gate: silu.clone(),
+                    x: silu.clone(),
+                    bc: silu,
+                    softplus,
+                    exp,
+                }
+            }
         })
     }
 }

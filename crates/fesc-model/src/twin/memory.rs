@@ -1,6 +1,5 @@
 //! The scan alone: what heads remember after a document. For tests and reports about memory.
 
-use super::activation::Softplus;
 use super::error::TwinError;
 use super::exponent::Exp;
 use super::forms;
@@ -11,8 +10,7 @@ use super::scan::{self, Packet};
 use super::stats::{self, LayerStats};
 use crate::Plan;
 use crate::float::{Layer, Matrix};
-use crate::outline::{Exponential, Scales, softplus_form};
-use crate::plan::Activations;
+use crate::outline::{Exponential, Scales, Softplus};
 use crate::{Result, Shape};
 
 /// Heads and what they are fed, as real numbers.
@@ -41,12 +39,12 @@ pub fn states(heads: &Heads<'_>, plan: Plan, rounding: &mut Rounding) -> Result<
     }
     forms::check(&plan)?;
     let scales = scales(heads, &plan)?;
-    let (softplus, exp) = match plan.activations {
-        Activations::Polynomial(_) => (Softplus::paper(0)?, Exp::paper(0)?),
-        Activations::Five | Activations::Ten => {
-            let sums = [Exponential::chunk(0, plan.exp, scales.exp)?, Exponential::document(0, plan.exp, scales.exp)?];
-            (Softplus::Piecewise(softplus_form(0, shape.delta_limit)?), Exp::Sums(Box::new(sums)))
-        }
+    let (softplus, exp) = if plan.numbers.uniform {
+        let (_, softplus, exp) = forms::paper(0, &plan)?;
+        (softplus, exp)
+    } else {
+        let sums = [Exponential::chunk(0, plan.exp, scales.exp)?, Exponential::document(0, plan.exp, scales.exp)?];
+        (Softplus::new(0, plan.activations, shape.delta_limit)?, Exp::Sums(Box::new(sums)))
     };
     let q = Quantizer { layer: 0, bits: plan.numbers.bits };
     let rates = heads.rates.iter().map(|&v| v.into());
@@ -59,7 +57,7 @@ pub fn states(heads: &Heads<'_>, plan: Plan, rounding: &mut Rounding) -> Result<
         xbc.extend(q.all("x", row[..inner].iter().map(real), scales.x)?);
         xbc.extend(q.all("B, C", row[inner..].iter().map(real), scales.bc)?);
     }
-    let step_frac = plan.numbers.step;
+    let step_frac = steps.in_frac();
     let mut run = Run::new(plan.numbers.bits, false, rounding);
     let mut local = run.local();
     let (mut delta, mut z) = (Vec::with_capacity(tokens * count), Vec::with_capacity(tokens * count));

@@ -63,7 +63,7 @@ impl Norm {
         match (form, plan.norm) {
             (Some(form), _) => Ok(Self::Fast(form)),
             (None, plan::Norm::Nerms(nerms)) => Self::paper(layer, nerms, plan.numbers.frac, width, span, eps),
-            (None, plan::Norm::Buckets) => Err(TwinError::plan(plan, "norm", plan.norm).into()),
+            (None, plan::Norm::Buckets) => Err(TwinError::paper(plan, "norm", plan.norm).into()),
         }
     }
 

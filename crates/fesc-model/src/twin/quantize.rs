@@ -8,7 +8,7 @@
 //! once, as f32, and making them costs less than a hundredth of the product that they go into. [`Block::new`]
 //! makes them once, so that a weight that does not fit is found then.
 
-use super::activation::{Silu, Softplus, Steps};
+use super::activation::Steps;
 use super::error::TwinError;
 use super::forms::Forms;
 use super::linear::{Conv, Linear};
@@ -16,8 +16,8 @@ use super::norm::Norm;
 use super::scan::{self, Scan};
 use crate::Plan;
 use crate::float::Layer;
-use crate::outline::Scales;
 use crate::outline::scale::RATE;
+use crate::outline::{Scales, Silu, Softplus};
 use crate::{Result, Shape};
 
 /// Rounds weights of one tensor.
@@ -111,8 +111,8 @@ pub(super) fn steps(
 ) -> Result<Steps> {
     let f = plan.numbers.frac;
     Ok(match softplus {
-        Softplus::Piecewise(form) => Steps::fast(form, q.all("A", rates, RATE)?, limit, plan.clamp),
-        Softplus::Even(form) => Steps::paper(form, q.all("A", rates, f)?, f, limit),
+        Softplus::Polynomial(form) if plan.numbers.uniform => Steps::paper(form, q.all("A", rates, f)?, f, limit),
+        softplus => Steps::fast(softplus, q.all("A", rates, RATE)?, limit, plan.clamp),
     })
 }
 

@@ -158,3 +158,36 @@ fn circuit(geometry: &Arc<Geometry>, s: &Scales, ranges: &Ranges, totals: Totals
     let up = tensors.into_iter().map(up).collect::<Result<Vec<_>, _>>()?;
     Ok((Circuit { up, down }, fraction))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use fesc_approx::paper::PaperPlan;
+    use fesc_approx::paper::mmexp::MinimaxExp;
+
+    /// Whatever MMExp gives, negative near -8 and for inputs that no plan has, comes out in [0, 1]; what lies
+    /// between stays as it is.
+    #[test]
+    fn decays_are_clamped_exactly() {
+        for (degree, frac, out) in [(2, 20, 22), (4, 19, 22), (6, 18, 18), (4, 12, 12)] {
+            let [above, below] = clamp(out).unwrap();
+            let clamped = |y: i64| {
+                let once = above.eval_exact(RING.from_signed(y));
+                RING.to_signed(below.eval_exact(once))
+            };
+            let plan = PaperPlan { ring: RING, frac, cmp_shift: frac - 6, cmp_bits: 19 };
+            let form = MinimaxExp::paper(degree).unwrap().fixed(&plan).unwrap();
+            let mut negative = 0;
+            for z in (-(10i64 << frac)..=2 << frac).step_by(997) {
+                let y = RING.to_signed(form.eval(RING.from_signed(z), &mut || true)) << (out - frac);
+                negative += i32::from(y < 0);
+                assert_eq!(clamped(y), y.clamp(0, 1 << out), "{z}");
+            }
+            assert!(negative > 0, "degree {degree} has nothing to clamp");
+            for y in [i64::MIN >> 17, -1, 0, 1, (1 << out) - 1, 1 << out, (1 << out) + 1, i64::MAX >> 18] {
+                assert_eq!(clamped(y), y.clamp(0, 1 << out), "{y}");
+            }
+        }
+    }
+}

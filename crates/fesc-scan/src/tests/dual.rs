@@ -6,7 +6,9 @@
 
 use fesc_model::float::{Factors, recurrence};
 use fesc_model::outline::scale::SEGMENT;
+use fesc_model::plan::Minimax;
 use fesc_model::twin::{ExpForm, Rounding};
+use fesc_ring::Prg;
 
 use super::support::{Decay, Document, Layer, MadeBy, distance, document, layer, private, with_exp};
 use crate::Dual;
@@ -74,6 +76,27 @@ fn other_forms_of_exp() {
         for tokens in [5, 300] {
             let (deviation, _) = against_twin(&layer, tokens, Decay::Mixed);
             assert!(deviation < bound, "{form:?}, {tokens} tokens: {deviation}");
+        }
+    }
+}
+
+/// MMExp jumps by its error at -8, so that a sum in the zone of chance there moves a result by hundreds of
+/// ulps. A private scan is as far from the twin as twins with random carries are.
+#[test]
+fn mmexp_of_sums() {
+    for degree in [2, 4, 6] {
+        let layer = with_exp(ExpForm::Minimax(Minimax { degree }), 1, 2, 3, 4);
+        for tokens in [5, 300] {
+            let (deviation, _) = against_twin(&layer, tokens, Decay::Mixed);
+            let document = document(&layer, tokens, Decay::Mixed, false, tokens as u8);
+            let (xbc, want) = (document.xbc(&layer.shape), twin(&layer, &document));
+            let jitter = |seed: u8| {
+                let mut rounding = Rounding::jitter(Prg::from_seed([seed; 16]));
+                let got = layer.twin.scan(0, &xbc, &document.delta, &document.z, &mut rounding).unwrap();
+                distance(got.iter().map(|&v| v as f64), want.iter().map(|&v| v as f64)).0
+            };
+            let most = (0..12).map(jitter).fold(0.0, f64::max);
+            assert!(deviation <= 1.5 * most + 0.5, "degree {degree}, {tokens} tokens: {deviation}, twins {most}");
         }
     }
 }

@@ -4,17 +4,16 @@
 //! up to the last truncation, so that one comparison and one opening serve them together, and only the
 //! truncation to F or to s.bc bits is done apart.
 //!
-//! SiLU has a ring of its own, 34 bits ([`fesc_approx::silu`]). The roundings before it lead there from the
-//! ring of the stages: that of z, by at most 14 bits, is local; that of the convolution needs its wrap only
-//! modulo the few bits by which the ring it goes to exceeds what is kept. The truncations after it lead back.
-//! Eight rounds.
+//! By pieces, SiLU has a ring of its own, 34 bits ([`fesc_approx::silu`]). The roundings before it lead there
+//! from the ring of the stages: that of z, by at most 14 bits, is local; that of the convolution needs its
+//! wrap only modulo the few bits by which the ring it goes to exceeds what is kept. The truncations after it
+//! lead back. Eight rounds. MoSiLU stays in the ring of the stages: its square needs it.
 
 use fesc_approx::{FixedPiecewise, Plan};
 use fesc_model::ModelError;
-use fesc_model::outline::LayerForms;
+use fesc_model::outline::{LayerForms, Silu};
 use fesc_model::twin::TwinError;
-use fesc_mpc::activation::Activation;
-use fesc_mpc::activation::Piecewise as SharedThresholds;
+use fesc_mpc::activation::{Activation, EvenResidual, Piecewise};
 use fesc_mpc::{Ledger, Party, Shared};
 use fesc_ring::Ring;
 
@@ -26,8 +25,8 @@ use crate::{InferError, Result};
 pub struct Activate {
     gate: Rescale,
     conv: Rescale,
-    /// SiLU at the scale of its sum, not truncated.
-    silu: FixedPiecewise,
+    /// At the scale that all four have in common.
+    silu: Box<dyn Activation + Sync>,
     leave: Rescale,
     leave_bc: Rescale,
     elements: [usize; 4],
@@ -47,6 +46,25 @@ fn untruncated(form: &FixedPiecewise) -> Result<FixedPiecewise> {
     Ok(build.map_err(|source| ModelError::from(TwinError::Form { layer: 0, what: "SiLU", source }))?)
 }
 
+/// SiLU as all four have it, and the bits of its result.
+fn common(forms: &LayerForms) -> Result<(Box<dyn Activation + Sync>, u32)> {
+    match (&forms.gate, &forms.bc) {
+        _ if forms.gate != forms.x => {}
+        (Silu::Piecewise(gate), Silu::Piecewise(bc)) => {
+            let (silu, other) = (untruncated(gate)?, untruncated(bc)?);
+            if silu == other {
+                let sum = silu.sum_frac();
+                return Ok((Box::new(Piecewise::owned(silu)), sum));
+            }
+        }
+        (Silu::Polynomial(gate, _), Silu::Polynomial(bc, _)) if gate == bc => {
+            return Ok((Box::new(EvenResidual::new(gate.clone())), gate.plan().frac));
+        }
+        _ => {}
+    }
+    Err(InferError::Misuse { what: "SiLU", why: "z, x, B and C must have one form" })
+}
+
 impl Activate {
     /// For `tokens` tokens.
     ///
@@ -55,12 +73,9 @@ impl Activate {
     pub fn new(ring: Ring, forms: &LayerForms, frac: u32, widths: &Widths, tokens: usize) -> Result<Self> {
         let s = &forms.scales;
         let elements = [widths.inner, widths.inner, widths.mixed, widths.mixed].map(|w| w * tokens);
-        let silu = untruncated(&forms.gate)?;
-        if forms.gate != forms.x || silu != untruncated(&forms.bc)? {
-            return Err(InferError::Misuse { what: "SiLU", why: "z, x, B and C must have one form" });
-        }
+        let (silu, sum) = common(forms)?;
         let [n_z, n_x, n_b, n_c] = elements;
-        let (own, sum) = (silu.ring(), silu.sum_frac());
+        let own = silu.ring();
         Ok(Self {
             gate: Rescale::new(ring, frac + s.gate_weight, frac, n_z).into_ring(own),
             conv: Rescale::new(ring, frac + s.conv_weight + s.conv_tap, frac, n_x + n_b + n_c).into_ring(own),
@@ -78,7 +93,7 @@ impl Activate {
     pub fn declare(&self, ledger: &mut Ledger) -> Result<()> {
         self.gate.declare(ledger)?;
         self.conv.declare(ledger)?;
-        SharedThresholds::new(&self.silu).declare(self.elements.iter().sum(), ledger)?;
+        self.silu.declare(self.elements.iter().sum(), ledger)?;
         self.leave.declare(ledger)?;
         Ok(self.leave_bc.declare(ledger)?)
     }
@@ -95,7 +110,7 @@ impl Activate {
         let conv = self.conv.run(party, conv)?;
         let all = Shared::concat(&[&z, &conv])?;
         drop((z, conv));
-        let all = SharedThresholds::new(&self.silu).run(party, &all)?;
+        let all = self.silu.run(party, &all)?;
         let zx = self.leave.run(party, all.slice(0..n_z + n_x)?)?;
         let bc = self.leave_bc.run(party, all.slice(n_z + n_x..all.len())?)?;
         Ok(Active {
@@ -107,15 +122,15 @@ impl Activate {
     }
 }
 
-/// Both stages of activations, by shared thresholds.
-pub struct Piecewise {
+/// Both stages of activations.
+pub struct Elementwise {
     /// SiLU.
     pub activate: Activate,
     /// Delta and A Delta.
     pub steps: Steps,
 }
 
-impl Activations for Piecewise {
+impl Activations for Elementwise {
     fn declare_silu(&self, ledger: &mut Ledger) -> Result<()> {
         self.activate.declare(ledger)
     }

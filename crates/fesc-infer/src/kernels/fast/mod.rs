@@ -1,10 +1,10 @@
-//! The fast plan: RLWE linear layers, piecewise activations by shared thresholds, norms by buckets and Newton
-//! steps.
+//! Kernels of the fast plan: RLWE linear layers, and what is on shares in every plan: activations by pieces or
+//! by polynomials, norms by buckets and Newton steps, each by the form that the outline has.
 //!
 //! | kernel | stage | messages |
 //! |---|---|---|
 //! | [`Linear`], [`RlweProjection`] | projections with the convolution | one per block, from the client |
-//! | [`Activate`], [`Steps`]: [`Piecewise`] | SiLU; Delta, A Delta | roundings, comparisons, product, mux |
+//! | [`Activate`], [`Steps`]: [`Elementwise`] | SiLU; Delta, A Delta | roundings, comparisons, product, mux |
 //! | [`Norm`] | norms | one bundle, an inverse root, roundings |
 //!
 //! Its scan is [`fesc_scan::Dual`].
@@ -15,7 +15,7 @@ mod norm;
 mod projection;
 mod steps;
 
-pub use activate::{Activate, Piecewise};
+pub use activate::{Activate, Elementwise};
 pub use linear::{Bias, Linear};
 pub use norm::Norm;
 pub use projection::RlweProjection;

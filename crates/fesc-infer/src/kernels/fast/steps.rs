@@ -1,16 +1,15 @@
 //! From dt to Delta and to the decay's exponent `z = A Delta` (docs/SECURITY-ARGUMENTS.md, E).
 //!
-//! 1. dt (its bias is in it) to 12 bits; softplus, and in the same comparison `b = [dt >= t_h]`, `t_h` the
-//!    server's.
+//! 1. dt (its bias is in it) to the bits of softplus (12 by pieces); softplus, and in the same comparison
+//!    `b = [dt >= t_h]`, `t_h` the server's.
 //! 2. `w = |A| Delta`, a product of a tensor that the server knows (zero at the client) with the shared
 //!    Delta, rounded to 22 bits. Where `b = 1` it may have wrapped: any class of the ring.
 //! 3. `z = -(w + b (16 - w))`: the garbage cancels exactly.
 //!
 //! The client learns neither `A` nor `t`; the opened `A - r` is uniform.
 
-use fesc_approx::FixedPiecewise;
-use fesc_model::outline::LayerForms;
-use fesc_model::outline::scale::{CLAMP, DECAY, DELTA, RATE, STEP};
+use fesc_model::outline::scale::{CLAMP, DECAY, DELTA, RATE};
+use fesc_model::outline::{LayerForms, Softplus};
 use fesc_mpc::activation::Guarded;
 use fesc_mpc::correlation::{Bundle, Product, Tensor};
 use fesc_mpc::protocol::{Bilinear, Mux};
@@ -26,8 +25,10 @@ pub struct Steps {
     ring: Ring,
     heads: usize,
     tokens: usize,
-    softplus: FixedPiecewise,
+    softplus: Softplus,
     enter: Rescale,
+    /// Softplus may have fewer bits than Delta.
+    raise: Rescale,
     product: Bilinear,
     leave: Rescale,
     mux: Mux,
@@ -49,10 +50,18 @@ impl Steps {
             heads,
             tokens,
             softplus: forms.softplus.clone(),
-            enter: Rescale::new(ring, frac + forms.scales.step_weight, STEP, count),
+            enter: Rescale::new(ring, frac + forms.scales.step_weight, forms.softplus.in_frac(), count),
+            raise: Rescale::new(ring, forms.softplus.out_frac(), DELTA, count),
             product: Bilinear { bundle },
             leave: Rescale::new(ring, DELTA + RATE, DECAY, count),
             mux: Mux { ring, count },
+        }
+    }
+
+    fn guarded(&self) -> Guarded<'_> {
+        match &self.softplus {
+            Softplus::Piecewise(table) => Guarded::new(table),
+            Softplus::Polynomial(form) => Guarded::even(form.clone()),
         }
     }
 
@@ -62,7 +71,8 @@ impl Steps {
     /// If a scale does not fit the ring.
     pub fn declare(&self, ledger: &mut Ledger) -> Result<()> {
         self.enter.declare(ledger)?;
-        Guarded::new(&self.softplus).declare(self.heads * self.tokens, ledger)?;
+        self.guarded().declare(self.heads * self.tokens, ledger)?;
+        self.raise.declare(ledger)?;
         self.product.declare(ledger);
         self.leave.declare(ledger)?;
         self.mux.declare(ledger);
@@ -89,7 +99,8 @@ impl Steps {
             [] => Vec::new(),
             some => some.repeat(self.tokens),
         });
-        let (delta, clamped) = Guarded::new(&self.softplus).run(party, &v, &each)?;
+        let (delta, clamped) = self.guarded().run(party, &v, &each)?;
+        let delta = self.raise.run(party, delta)?;
         let mut shared = vec![0; self.heads];
         shared.iter_mut().zip(rates).for_each(|(o, &r)| *o = ring.from_signed(r));
         let rates = Shared::new(ring, shared);

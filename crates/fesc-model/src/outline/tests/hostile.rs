@@ -46,7 +46,13 @@ fn replaced(value: &Value, with: &Value, f: &mut dyn FnMut(&Value)) {
 
 #[test]
 fn every_number_is_checked() {
-    let good: Value = serde_json::from_str(&outline().to_json()).unwrap();
+    check_every_number(&outline());
+    let model = model(free(), &NAMES, Some(3), 1);
+    check_every_number(&Outline::new(model.config(), &calibration(&model), Plan::PAPER).unwrap());
+}
+
+fn check_every_number(outline: &Outline) {
+    let good: Value = serde_json::from_str(&outline.to_json()).unwrap();
     assert!(sound_or_refused(&good.to_string()));
     let hostile = [
         json!(0),
@@ -134,6 +140,10 @@ fn refusals_name_the_fault() {
         ("/last/square", json!(17), "the final norm has 17"),
         ("/classes", json!(2), "2 classes with 3 names"),
         ("/silu", json!("six"), "six"),
+        ("/silu", json!({"polynomial": {"degree": 8, "tau": 4}}), "degree is 8"),
+        ("/silu", json!({"polynomial": {"degree": 4, "tau": 9}}), "tau is 9"),
+        ("/silu", json!({"polynomial": {"degree": 4, "tau": 4}}), "activations=piecewise"),
+        ("/exp", json!({"minimax": {"degree": 3}}), "exp-degree is 3"),
         ("/labels/1", json!("\u{7}"), "the name of class 1"),
     ] {
         let error = refusal(path, with);

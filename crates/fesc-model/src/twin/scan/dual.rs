@@ -178,7 +178,9 @@ impl Dual {
                 }
                 if keep {
                     for (t, (&cs, &delta)) in sums.iter().zip(&delta).enumerate() {
-                        let decay = exponential(local, &self.chunk, sum - cs);
+                        // The last token's exponent is 0 by construction.
+                        let last = t + 1 == q;
+                        let decay = if last { 1 << s.exp } else { exponential(local, &self.chunk, sum - cs) };
                         let col = local.round(Q::ExpDelta, decay.saturating_mul(delta), s.exp + DELTA, s.column);
                         let x = &p.xbc[(from + t) * shape.conv_dim() + head * dim..][..dim];
                         for (v, &x) in weighted[t * inner + head * dim..][..dim].iter_mut().zip(x) {

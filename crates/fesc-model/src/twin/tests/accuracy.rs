@@ -18,8 +18,8 @@ use super::super::activation::Steps;
 use super::super::range::Run;
 use super::reference::Reference;
 use super::*;
+use crate::outline::Softplus;
 use crate::outline::scale::REVEAL;
-use crate::outline::softplus_form;
 use crate::{Matrix, Tensor};
 
 /// Largest relative error over blocks, in units of the bound; and the same for logits.
@@ -101,7 +101,7 @@ fn without_the_clamp_a_violent_head_remembers() {
     let mut run = Run::new(48, true, &mut nearest);
     let dt = 0.1f32.exp_m1().ln();
     let limit = (0.0, f32::INFINITY);
-    let steps = Steps::fast(softplus_form(0, limit).unwrap(), vec![1 << 18], limit, true);
+    let steps = Steps::fast(Softplus::new(0, Plan::FAST.activations, limit).unwrap(), vec![1 << 18], limit, true);
     let mut local = run.local();
     let (delta, _) = steps.eval(&mut local, 0, (dt * 4096.0).round() as i64);
     run.settle(vec![local]).unwrap();
@@ -120,11 +120,14 @@ fn without_the_clamp_a_violent_head_remembers() {
 /// The twin computes what the plan says and nothing else: no choice is replaced by another.
 #[test]
 fn choices_without_a_common_twin_are_refused_by_name() {
-    use crate::plan::{Norm, Scan};
+    use crate::plan::{HeScanKernel, Norm, Scan};
     let model = model_with(shape(32, 4, 16, 16), 61, |_| ());
     let calibration = Calibration::collect(&model, [document(150, 9)]).unwrap();
     let others = [
-        (Plan { activations: Plan::PAPER.activations, ..Plan::FAST }, "activations Polynomial"),
+        (Plan { exp: Plan::FAST.exp, ..Plan::PAPER_44 }, "exp Power"),
+        (Plan { clamp: true, ..Plan::PAPER_44 }, "clamp true"),
+        (Plan { scan: Scan::HeScan(HeScanKernel::Dual), ..Plan::PAPER }, "exp Minimax"),
+        (Plan { scan: Scan::HeScan(HeScanKernel::Dual), exp: ExpForm::Fine, ..Plan::FAST }, "exp Fine"),
         (Plan { scan: Scan::Dual, ..Plan::PAPER_44 }, "scan Dual"),
         (Plan { norm: Norm::Buckets, ..Plan::PAPER_44 }, "norm Buckets"),
         (Plan { activations: Plan::FAST.activations, ..Plan::PAPER_44 }, "activations Five"),
@@ -140,7 +143,7 @@ fn choices_without_a_common_twin_are_refused_by_name() {
         let alone = states(&heads, plan, &mut Rounding::nearest());
         assert_eq!(alone.is_err(), !name.starts_with("norm"), "{name}");
     }
-    for plan in [Plan::FAST, Plan::PAPER_44] {
+    for plan in [Plan::FAST, Plan::PAPER, Plan { scan: Scan::Dual, ..Plan::PAPER }, Plan::PAPER_44] {
         assert!(
             Twin::new(&model, &calibration, plan).is_ok() && states(&heads, plan, &mut Rounding::nearest()).is_ok()
         );

@@ -14,7 +14,8 @@ use super::super::range::Run;
 use super::super::scan::{self, Packet};
 use super::*;
 use crate::Result;
-use crate::outline::{Exponential, NormForm, Root, softplus_form};
+use crate::outline::{Exponential, NormForm, Root, Softplus};
+use crate::plan::Minimax;
 
 /// The tensor that a range error names.
 fn named<T>(result: Result<T>) -> &'static str {
@@ -72,7 +73,7 @@ impl Feed {
         let mut run = Run::new(plan.ring_bits(), true, &mut nearest);
         let form = ExpForm::Power;
         let (skip, exp) = match paper {
-            true => (20.0, Exp::paper(0).unwrap()),
+            true => (20.0, Exp::paper(0, Minimax { degree: 4 }).unwrap()),
             false => {
                 let sums = [Exponential::chunk(0, form, 22).unwrap(), Exponential::document(0, form, 22).unwrap()];
                 (0.0, Exp::Sums(Box::new(sums)))
@@ -154,7 +155,7 @@ fn nerms_does_not_fit_44_bits() {
 fn decay_without_a_threshold() {
     let mut nearest = Rounding::nearest();
     let mut run = Run::new(48, true, &mut nearest);
-    let softplus = softplus_form(0, (0.0, 50.0)).unwrap();
+    let softplus = Softplus::new(0, Plan::FAST.activations, (0.0, 50.0)).unwrap();
     let steps = Steps::Fast { softplus, rates: vec![100 << 18], thresholds: vec![i64::MAX], clamp: true };
     let mut local = run.local();
     steps.eval(&mut local, 0, 1 << 12);

@@ -42,16 +42,16 @@ impl Feed {
     }
 }
 
-/// The integers that the scan gave before there were segments, at every length up to one: nearest and with
-/// given carries.
+/// The integers that the scan gave before there were segments, at every length up to one: nearest, and with
+/// given carries (of which none is drawn any more where an exponent is 0 by construction).
 #[test]
 fn one_segment_is_what_the_scan_always_was() {
     let before = [
         (1, 0x1c56_5245_144c_5eb5, 0x6121_20e2_9cd3_2a05),
         (127, 0xebe7_cd69_c789_24e6, 0xa411_b5ec_f231_d8af),
-        (129, 0x24fc_2cd4_059d_b9c2, 0x1d95_7adc_b380_eb24),
-        (300, 0x402a_4b47_3749_8ba1, 0xa6a8_9d3b_0f34_24f0),
-        (2048, 0xf7a1_1d2f_d275_ec82, 0x5de4_38ee_caea_57d7u64),
+        (129, 0x24fc_2cd4_059d_b9c2, 0x3bab_d933_a583_83af),
+        (300, 0x402a_4b47_3749_8ba1, 0x556f_3dd5_cae5_cba1),
+        (2048, 0xf7a1_1d2f_d275_ec82, 0x6517_a19b_cb68_790bu64),
     ];
     for (tokens, nearest, jitter) in before {
         let Feed { shape, xbc, delta, z, dual } = &Feed::new(tokens, 1 << 20);
