@@ -68,9 +68,10 @@ fn share_of_bound(shape: ScanShape, kernel: HeScanKernel, ranges: Ranges, decay:
     };
     let results = kernel.run(&plain, &input).unwrap();
     assert_eq!(results.len(), geometry.results());
-    let largest = results.iter().flat_map(|c| c.slots().iter().zip(c.errors())).fold(0f64, |most, (z, error)| {
-        most.max(z.norm() + 6.0 * error.sqrt())
-    });
+    let largest = results
+        .iter()
+        .flat_map(|c| c.slots().iter().zip(c.errors()))
+        .fold(0f64, |most, (z, error)| most.max(z.norm() + 6.0 * error.sqrt()));
     let phase = largest * geometry.result_scale();
     phase / f64::from(phase_bits(&circuit, totals)).exp2()
 }
@@ -118,7 +119,8 @@ fn clamped(forms: &[FixedPiecewise], values: &[i64]) -> Vec<i64> {
 #[test]
 fn decays_are_clamped_exactly_whatever_they_are() {
     let (one, end) = (1i64 << SCALES.exp, 1i64 << (RING.bits() - 1));
-    let corners = [-end, 1 - end, -one - 1, -one, -1, 0, 1, one / 3, one - 1, one, one + 1, 2 * one, end - one, end - 1];
+    let corners =
+        [-end, 1 - end, -one - 1, -one, -1, 0, 1, one / 3, one - 1, one, one + 1, 2 * one, end - one, end - 1];
     // Often, since shares are random.
     let values: Vec<i64> = corners.iter().cycle().take(100 * corners.len()).copied().collect();
     let want: Vec<i64> = values.iter().map(|v| (*v).clamp(0, one)).collect();
