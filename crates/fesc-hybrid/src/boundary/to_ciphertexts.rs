@@ -150,6 +150,7 @@ impl ToCiphertexts {
             }
         }
         let mut distinct = encodings.clone();
+        distinct.sort_by(|a, b| a.level.cmp(&b.level).then(a.scale.total_cmp(&b.scale)));
         distinct.dedup();
         let shape = Self { params: params.clone(), layout, values, encodings: encodings.into(), extend };
         // What the encoder refuses, it refuses by widths: zeros meet every check before there is data.
