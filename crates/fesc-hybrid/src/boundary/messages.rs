@@ -36,6 +36,7 @@ pub const MESSAGES: &[Message] = &[
             "a_zero_that_is_used_again_gives_the_weights_away_and_a_fresh_one_does_not",
             "a_narrow_mask_is_noticed_at_the_boundary",
             "headers_have_the_scale_of_the_plan_whatever_was_computed",
+            "what_comes_back_encrypted_is_rerandomised_by_the_server",
         ],
         ..ciphertexts(&[Online])
     },

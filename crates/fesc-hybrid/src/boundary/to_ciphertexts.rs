@@ -166,6 +166,7 @@ impl ToCiphertexts {
             }
         }
         let mut distinct = encodings.clone();
+        distinct.sort_by(|a, b| a.level.cmp(&b.level).then(a.scale.total_cmp(&b.scale)));
         distinct.dedup();
         let shape = Self { params: params.clone(), layout, values, encodings: encodings.into(), extend };
         // What the encoder refuses, it refuses by widths: zeros meet every check before there is data.
@@ -214,6 +215,11 @@ impl ToCiphertexts {
     /// `3 2^(n-1)`. The bound on a phase that is computed from it starts here.
     pub fn carried(&self) -> u64 {
         self.extend.carried()
+    }
+
+    /// The same as a number: three times the largest magnitude that values of `n` bits have.
+    pub fn largest(&self) -> f64 {
+        self.carried() as f64 * (-f64::from(self.values.fraction)).exp2()
     }
 
     /// Writes the cost of a run without uploads made ahead.

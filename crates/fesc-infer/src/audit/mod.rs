@@ -11,7 +11,8 @@
 //! each. `fesc inspect --messages` prints it.
 //!
 //! Not guaranteed: that uniform bytes prove a protocol. A statistic sees a missing mask, not a mask that is
-//! used twice; for that each message names the tests of its own crate.
+//! used twice; and of ciphertexts, which are uniform to whoever has no key, neither a missing encryption of
+//! zero nor a narrow mask. For these each message names tests of its own.
 
 mod messages;
 

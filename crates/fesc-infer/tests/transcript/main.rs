@@ -19,11 +19,12 @@ mod wire;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use common::*;
+use fesc_ckks::wire::inspect::Object;
 use fesc_infer::Reveal;
 use fesc_infer::audit::{Cover, End, Message, MessagePhase as Phase, message, messages};
 use fesc_infer::session::{Randomness, Report};
 use fesc_infer::{Schedule, ServerSetup};
-use fesc_model::plan::Projection;
+use fesc_model::plan::{HeScanKernel, Projection, Scan};
 use fesc_model::twin::{Calibration, Plan, Twin};
 use fesc_model::{Config, Model, Shape, Weights};
 use fesc_mpc::Role;
@@ -48,9 +49,9 @@ fn model(seed: u8) -> ServerSetup {
     model_of(seed, Plan::FAST)
 }
 
-/// The fast plan with its projections under CKKS: ciphertexts and keys travel, blocks of linear layers do
-/// not.
-const ENCRYPTED: Plan = Plan { projection: Projection::Ckks, ..Plan::FAST };
+/// The fast plan with projections and scan under CKKS, on the sets that `statistic.rs` knows: ciphertexts and
+/// keys travel, blocks of linear layers do not.
+const ENCRYPTED: Plan = Plan { projection: Projection::Ckks, scan: Scan::HeScan(HeScanKernel::Dual), ..Plan::FAST };
 
 fn model_of(seed: u8, plan: Plan) -> ServerSetup {
     let small = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 32, norm_groups: 1, ..shape() };
@@ -278,6 +279,38 @@ fn every_message_is_known_and_masked_dealer() {
 fn every_message_is_known_and_masked_under_encryption() {
     let (mode, reveal) = (Mode::Dealer, Reveal::Label);
     audit_of(mode, reveal, ENCRYPTED, &expected_encrypted(mode, reveal));
+}
+
+/// `c1` of every masked ciphertext, and the seed and header of everything encrypted that went up, in order.
+fn halves(frames: &[Frame]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    let (mut down, mut up) = (Vec::new(), Vec::new());
+    for frame in frames.iter().filter(|f| known(f).cover == Cover::Ciphertexts) {
+        for Object { header, seed, residues } in encrypted(&frame.payload) {
+            match way(frame) {
+                DOWN => down.push(residues[residues.len() / 2..].to_vec()),
+                _ => up.push([&header[..], &seed].concat()),
+            }
+        }
+    }
+    (down, up)
+}
+
+/// What a projection gives under encryption has a `c1` that follows from the weights and from what the client
+/// drew, whatever was encrypted. With another generator of the server's and the same client every one is
+/// another: each is re-randomised by the server. The statistics above would not see it missing, since
+/// products of uniform polynomials are uniform too.
+#[test]
+fn what_comes_back_encrypted_is_rerandomised_by_the_server() {
+    let (ids, plan) = (&documents()[0], Plan { projection: Projection::Ckks, ..Plan::FAST });
+    let run = |server: u8| {
+        let generators = [server, 9, 2].map(common::serving::fresh);
+        halves(&session_with(model_of(5, plan), ids, Reveal::Label, Mode::Dealer, false, &generators).frames)
+    };
+    let [(first, sent), (second, again)] = [1, 3].map(run);
+    assert!(sent == again && sent.len() > 10, "control: the client drew the same for all {} objects", sent.len());
+    assert!(first.len() == second.len() && !first.is_empty());
+    let same = first.iter().zip(&second).filter(|(a, b)| a == b).count();
+    assert_eq!(same, 0, "of {} masked ciphertexts", first.len());
 }
 
 /// Shares are given away only where the server was started for it, and the table is whole: what no mode

@@ -40,7 +40,7 @@ pub fn excess(bytes: &[u8]) -> f64 {
 /// Ciphertexts or keys of a payload, of the sets that the sessions here use.
 pub fn encrypted(payload: &[u8]) -> Vec<Object> {
     static SETS: OnceLock<Vec<Params>> = OnceLock::new();
-    let sets = SETS.get_or_init(|| [sets::PROJECT].iter().map(|set| set.params().unwrap()).collect());
+    let sets = SETS.get_or_init(|| [sets::PROJECT, sets::SCAN_D10].iter().map(|set| set.params().unwrap()).collect());
     objects(sets, payload).unwrap()
 }
 

@@ -99,6 +99,10 @@ impl<K: HeScan> HeScan for Packed<K> {
         self.kernel.outputs(i)
     }
 
+    fn terms(&self) -> usize {
+        self.kernel.terms()
+    }
+
     fn result_scale(&self) -> f64 {
         self.kernel.result_scale()
     }

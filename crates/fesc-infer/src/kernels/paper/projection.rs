@@ -4,10 +4,11 @@
 //! also this one's, up to the noise of CKKS and one rounding. Biases are added to the server's share.
 //!
 //! # The bound
-//! A normed value is at most `2^e`, `2^e` the power of two above `sqrt w`; the conversion carries three
-//! halves of the next one. With `N1` the largest sum of magnitudes of a column's weights and taps, which must
-//! be at most `8 sqrt(2 rows)` and [`TAPS`], public numbers that a server holds its weights to, no slot of a
-//! result exceeds `sqrt(2)` times their product.
+//! A normed value is at most `2^e`, `2^e` the power of two above `sqrt w`; whatever is shared, the conversion
+//! carries at most three times that ([`ToCiphertexts::largest`]). The sum of magnitudes of a column's weights
+//! must be at most `8 sqrt(2 rows)` and that of a channel's taps at most [`TAPS`], public numbers that a
+//! server holds its weights to. No slot of a result exceeds `sqrt(2)` times the product of the three; a unit
+//! more is for noise.
 //!
 //! # Cost
 //! Declared: one conversion up, one down. Key switches: [`fesc_hybrid::project`].
@@ -90,11 +91,9 @@ impl CkksProjection {
         };
         let input = Input { values: tokens * rows, frac: f, range: (width as f64).sqrt().log2().ceil() as u32 };
         let taps = if matrix == Matrix::InProj { TAPS } else { 1.0 };
-        // Three halves of the range go up at most.
-        let part = 1.5 * f64::from(input.range).exp2();
-        let largest = std::f64::consts::SQRT_2 * part * column_bound(rows) * taps;
         let least = scales.iter().map(|s| s[2]).min().unwrap_or(0).min(FRACTION);
-        let (circuit, fraction, divided) = kernel.circuit(projections, crossings, &input, largest, least)?;
+        let made = kernel.circuit(projections, crossings, &input, column_bound(rows) * taps, least)?;
+        let Made { circuit, largest, fraction, divided } = made;
         let (widths, ring) = (schedule.widths(), outline.ring());
         let past = if matrix == Matrix::InProj { shape.conv_width - 1 } else { 0 };
         Ok(Self {
@@ -140,7 +139,7 @@ impl CkksProjection {
         let divided = |r: usize, c: usize| weights(r, c) * small;
         let input = |i: usize| inputs.get(i);
         let too_large = |bound: f64| InferError::WeightBound { layer: self.layer, bound, most: self.largest };
-        let part = 1.5 * f64::from(self.input_range()).exp2();
+        let part = self.circuit.up.iter().map(ToCiphertexts::largest).fold(0.0, f64::max);
         match &self.kernel {
             Kernel::In(kernel) => {
                 let (first, width) = (self.widths.inner, self.past + 1);
@@ -159,10 +158,6 @@ impl CkksProjection {
                 Ok(kernel.run(ckks, &divided, &input)?)
             }
         }
-    }
-
-    fn input_range(&self) -> u32 {
-        self.circuit.up.first().map_or(0, |up| up.values().bits - 1 - up.values().fraction)
     }
 
     /// Parts at their scales, without the past, from all results.
@@ -201,6 +196,17 @@ struct Input {
     range: u32,
 }
 
+/// The conversions and what follows from them.
+struct Made {
+    circuit: Circuit,
+    /// Bound on a slot of a result, before it is divided.
+    largest: f64,
+    /// Fractional bits of results.
+    fraction: u32,
+    /// Results are divided by this power of two.
+    divided: u32,
+}
+
 /// Largest sum of magnitudes of a column of weights.
 fn column_bound(rows: usize) -> f64 {
     8.0 * (2.0 * rows as f64).sqrt()
@@ -214,15 +220,15 @@ impl Kernel {
         }
     }
 
-    /// The conversions, the fractional bits of results, and what they are divided by.
+    /// The conversions; `gain` is the most by which a result exceeds an input.
     fn circuit(
         &self,
         projections: &Projections,
         crossings: &Crossings,
         input: &Input,
-        largest: f64,
+        gain: f64,
         fraction: u32,
-    ) -> Result<(Circuit, u32, u32)> {
+    ) -> Result<Made> {
         let (params, totals, ring) = (&projections.params, crossings.totals(), fesc_model::outline::scale::RING);
         let (level, count, layout) = match self {
             Self::In(k) => {
@@ -239,7 +245,8 @@ impl Kernel {
         let inference = totals.values.next_power_of_two();
         let values = Values { ring, bits: input.frac + input.range + 1, fraction: input.frac, inference };
         let encoding = Encoding::slots(level, projections.chain.scale(level));
-        let up = vec![ToCiphertexts::new(params, layout, values, encoding)?];
+        let up = ToCiphertexts::new(params, layout, values, encoding)?;
+        let largest = std::f64::consts::SQRT_2 * up.largest() * gain;
         let (masked, scale) = (totals.masked.next_power_of_two(), projections.chain.scale(sets::BOUNDARY));
         let phase = |g: u32| (scale * (largest * (-f64::from(g)).exp2() + 1.0)).log2().ceil() as u32;
         let log_q = params.log_q(sets::BOUNDARY).map_err(fesc_hybrid::HybridError::from)?;
@@ -252,7 +259,7 @@ impl Kernel {
         };
         let (down, fraction) =
             (0..fraction).rev().map(|f| down(f + 1)).find(|d| d.is_ok()).unwrap_or_else(|| down(0))?;
-        Ok((Circuit { up, down }, fraction, divided))
+        Ok(Made { circuit: Circuit { up: vec![up], down }, largest, fraction, divided })
     }
 }
 
@@ -301,3 +308,6 @@ impl Projection for CkksProjection {
         Ok(parts)
     }
 }
+
+#[cfg(test)]
+mod tests;
