@@ -51,11 +51,21 @@ pub enum Term<'a, B: Backend + ?Sized> {
 }
 
 /// A ciphertext or a plaintext, where a circuit takes either.
-pub enum Factor<B: Backend + ?Sized> {
+pub enum Operand<B: Backend + ?Sized> {
     /// Encrypted.
     Ct(B::Ct),
     /// Known to whoever computes.
     Pt(B::Pt),
+}
+
+impl<B: Backend + ?Sized> Operand<B> {
+    /// The product of a ciphertext and this.
+    pub fn times<'a>(&'a self, c: &'a B::Ct) -> Term<'a, B> {
+        match self {
+            Self::Ct(own) => Term::Product(c, own),
+            Self::Pt(own) => Term::Plain(c, own),
+        }
+    }
 }
 
 /// For each of several sums: places of factors and what they are multiplied by.

@@ -13,7 +13,7 @@ use super::dual::DualScan;
 use super::kernel::Kernel;
 use super::lanes::{Lanes, LanesParams};
 use super::prefix::Topology;
-use super::{HeScan, ScanShape, trial};
+use super::{Factors, HeScan, ScanShape, trial};
 
 /// Where values lie in slots, and with it the algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum Packing {
 }
 
 /// What a cut must be: nothing means any.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Wanted {
     /// The packing.
     pub packing: Packing,
@@ -47,6 +47,8 @@ pub struct Wanted {
     pub topology: Topology,
     /// Which work is done (`chunks`).
     pub work: Work,
+    /// How a, B and C are given; others than Mamba-2's are for `chunks` alone.
+    pub factors: Factors,
     /// Bytes that ciphertexts may take at once.
     pub memory: u64,
 }
@@ -63,6 +65,7 @@ impl Wanted {
             block: None,
             topology: Topology::BrentKung,
             work: Work::Needed,
+            factors: Factors::MAMBA2,
             memory: 8_000_000_000,
         }
     }
@@ -114,6 +117,9 @@ struct Candidate {
 /// # Errors
 /// If none is possible, or none fits.
 pub fn choose(args: &Wanted, shape: ScanShape) -> Result<Chosen> {
+    if args.packing != Packing::Chunks {
+        only_mamba2(&args.factors)?;
+    }
     let mut candidates = match args.packing {
         Packing::Lanes | Packing::Hybrid => lanes(args, shape)?,
         Packing::Chunks => chunks(args, shape)?,
@@ -141,6 +147,19 @@ pub fn choose(args: &Wanted, shape: ScanShape) -> Result<Chosen> {
     }
     let need = format!("at most {most}: give more memory, fewer tokens, or another packing or cut");
     best.ok_or(HybridError::Shape { what: "bytes of ciphertexts at once", got: least as usize, need })
+}
+
+/// Refuses factors that the packings `lanes`, `hybrid` and `dual` do not take.
+fn only_mamba2(factors: &Factors) -> Result<()> {
+    let own = Factors::MAMBA2;
+    let others = [factors.a != own.a || factors.per != own.per, factors.b != own.b, factors.c != own.c];
+    match others.into_iter().filter(|other| *other).count() {
+        0 => Ok(()),
+        got => {
+            let need = "lanes, hybrid and dual take encrypted real ones and a decay for each head: take chunks".into();
+            Err(HybridError::Shape { what: "factors that are not Mamba-2's", got, need })
+        }
+    }
 }
 
 impl Candidate {
@@ -244,7 +263,8 @@ fn chunks(args: &Wanted, shape: ScanShape) -> Result<Vec<Candidate>> {
                 hold,
                 end: sets::BOUNDARY,
             };
-            Chunks::new(shape, slots, options).map(|k| Kernel::Chunks(Box::new(k)))
+            let kernel = Chunks::with_factors(shape, slots, options, args.factors.clone())?;
+            Ok(Kernel::Chunks(Box::new(kernel)))
         };
         match on_a_set(make) {
             Ok(Some((kernel, set))) => {

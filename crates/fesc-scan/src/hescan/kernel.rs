@@ -6,7 +6,7 @@ use fesc_hybrid::backend::Backend;
 use super::chunks::Chunks;
 use super::dual::DualScan;
 use super::lanes::Lanes;
-use super::{HeScan, Lane, ScanShape, Value};
+use super::{Factors, HeScan, Lane, ScanShape, Value};
 
 /// A kernel.
 #[derive(Debug, Clone)]
@@ -40,6 +40,10 @@ impl Kernel {
 impl HeScan for Kernel {
     fn shape(&self) -> &ScanShape {
         whichever!(self, k => k.shape())
+    }
+
+    fn factors(&self) -> &Factors {
+        whichever!(self, k => k.factors())
     }
 
     fn inputs(&self) -> usize {

@@ -13,10 +13,14 @@
 //!
 //! Kernels that take products of decays from shares, not from encrypted decays, name them as
 //! [`Value::Decays`].
+//!
+//! The packing `chunks` also takes factors that the server knows, decays for each state coordinate, and
+//! complex ones ([`Factors`]).
 
 pub mod chunks;
 pub mod cut;
 pub mod dual;
+pub mod factors;
 pub mod kernel;
 pub mod lanes;
 pub mod paper;
@@ -27,6 +31,8 @@ pub mod trial;
 
 use fesc_hybrid::Result;
 use fesc_hybrid::backend::Backend;
+
+pub use factors::{Factor, Factors, Given, Per};
 
 /// Sizes of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,12 +61,12 @@ impl ScanShape {
     }
 }
 
-/// A value of the packet.
+/// A value of the packet; where its factor is complex, a part of one ([`Factors`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Value {
     /// `x_t[e]`: `t E + e`.
     X(u32),
-    /// `a_t[h]`: `t H + h`.
+    /// `a_t[h]`: `t H + h`; for each state coordinate: `(t E + e) d_s + i`.
     A(u32),
     /// `B_t[g][i]`: `(t G + g) d_s + i`.
     B(u32),
@@ -85,10 +91,17 @@ pub fn decay_product(a: &[f64], heads: usize, head: usize, tokens: std::ops::Ran
 /// What the real and the imaginary part of a slot hold; nothing is zero.
 pub type Lane<T> = [Option<T>; 2];
 
+static MAMBA2: Factors = Factors::MAMBA2;
+
 /// A kernel for one shape and number of slots.
 pub trait HeScan: Sync {
     /// The shape.
     fn shape(&self) -> &ScanShape;
+
+    /// How the factors are given.
+    fn factors(&self) -> &Factors {
+        &MAMBA2
+    }
 
     /// Number of input ciphertexts.
     fn inputs(&self) -> usize;

@@ -32,6 +32,13 @@
 //! each decay once, as a leaf, leaves two chunks in the two parts of a result, and with serial carries has
 //! one pass: the last state of a block is the carry of the next.
 //!
+//! # Factors
+//! [`Chunks::with_factors`]: a decay that the server knows is composed in the clear, and a composition is a
+//! product by a plaintext; so is the product with a known B or C. A decay for each state coordinate is
+//! composed as it comes, without broadcasts. With complex factors a slot is one complex number, and the real
+//! part of the sum is the output: the two chunks of a pair become the two parts of one tree by one
+//! conjugation, `2 (Re v + i Re w) = (v + i w) + conj(v - i w)`.
+//!
 //! # Cost
 //! Products `2 K_s C_res + 2 L K_s` ([`paper`](super::paper)), with several blocks `L K_s` more for the
 //! updates that pass one builds and pass two builds again (part `build again`, not counted by the paper).
@@ -41,6 +48,7 @@
 //! Anything about the size of values: decays in `[0, 1]` keep the state bounded, others do not. Slots of
 //! results that name no output are zero up to noise.
 
+mod broadcast;
 mod layout;
 mod plan;
 mod run;
@@ -49,14 +57,14 @@ mod tests;
 
 use std::ops::Range;
 
-use fesc_hybrid::backend::Backend;
+use fesc_hybrid::backend::{Backend, Count, Operation};
 use fesc_hybrid::{HybridError, Result};
 
-use self::layout::{Layout, Source};
+use self::layout::{Layout, Tensor};
 use self::plan::Plan;
 use self::run::Run;
 use super::prefix::Topology;
-use super::{HeScan, Lane, ScanShape, Value};
+use super::{Factors, HeScan, Lane, Per, ScanShape, Value};
 
 /// How the carries of blocks are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,11 +138,19 @@ pub fn partition(count: usize, workers: usize, g: usize) -> Range<usize> {
 }
 
 impl Chunks {
-    /// For `slots` slots.
+    /// For `slots` slots and a packet of Mamba-2.
     ///
     /// # Errors
     /// If a number does not fit the packing.
     pub fn new(shape: ScanShape, slots: usize, options: Options) -> Result<Self> {
+        Self::with_factors(shape, slots, options, Factors::MAMBA2)
+    }
+
+    /// For factors that are given otherwise.
+    ///
+    /// # Errors
+    /// As [`Chunks::new`], and if there are more or fewer known values than the shape has.
+    pub fn with_factors(shape: ScanShape, slots: usize, options: Options, factors: Factors) -> Result<Self> {
         let ScanShape { tokens, heads, head_dim, groups, state } = shape;
         if !slots.is_power_of_two() {
             return Err(refuse("slots", slots, "a power of two is needed"));
@@ -154,7 +170,8 @@ impl Chunks {
         if options.carry == (Carry::Serial { refresh: Some(0) }) {
             return Err(refuse("blocks between refreshes", 0, "at least 1 is needed"));
         }
-        let layout = Layout::new(shape, slots, options.state_slots);
+        factors.check(&shape)?;
+        let layout = Layout::new(shape, factors, slots, options.state_slots);
         Ok(Self { layout, options, plan: Plan::new(tokens, &options) })
     }
 
@@ -184,9 +201,14 @@ impl Chunks {
         (nodes + plan.blocks.iter().skip(1).sum::<usize>()) as u64
     }
 
+    /// Relinearisations of the compositions, of the count of a run: the part `compose` of its ledger.
+    pub fn composition_relinearisations(count: &Count) -> u64 {
+        count.parts().get("compose").map_or(0, |part| part.total(Operation::Relinearisation))
+    }
+
     /// Rotations of broadcasts, which the paper does not count. `x` and `a` are broadcast over states for
     /// each update that is built, B too unless it is held, C once; a decay is broadcast over channels for
-    /// each composition ([`Work::Counted`]) or each leaf.
+    /// each composition ([`Work::Counted`]) or each leaf. Known factors and decays for each state are not.
     pub fn broadcasts(&self) -> u64 {
         let (layout, plan) = (&self.layout, &self.plan);
         let log = |n: usize| u64::from(n.ilog2());
@@ -194,11 +216,17 @@ impl Chunks {
             let networks = plan.first.iter().chain(&plan.replay);
             networks.flat_map(|n| &n.leaves).filter(|need| used(need)).count() as u64
         };
-        let (updates, decays) = (leaves(|n| n.s.is_some()), leaves(|n| n.a.is_some()));
-        let wide = if self.options.work == Work::Counted { self.compositions() } else { decays };
+        let Factors { a, per, b, c } = &layout.factors;
+        let compact = a.encrypted() && *per == Per::Head;
+        let (updates, decays) = (leaves(|n| n.s.is_some()), if compact { leaves(|n| n.a.is_some()) } else { 0 });
+        let wide = if compact && self.options.work == Work::Counted { self.compositions() } else { decays };
         let (chunks, tokens) = (layout.chunks as u64, layout.shape.tokens as u64);
-        let factors =
-            if self.options.hold { 2 * tokens * layout.patterns.len() as u64 } else { (updates + tokens) * chunks };
+        let [b, c] = [b, c].map(|f| u64::from(f.encrypted()));
+        let factors = if self.options.hold {
+            (b + c) * tokens * layout.patterns.len() as u64
+        } else {
+            (b * updates + c * tokens) * chunks
+        };
         let own = (updates + decays) * log(layout.state) + wide * log(layout.head_run);
         chunks * own + factors * log(layout.group_run)
     }
@@ -267,15 +295,23 @@ impl HeScan for Chunks {
         &self.layout.shape
     }
 
+    fn factors(&self) -> &Factors {
+        &self.layout.factors
+    }
+
     fn inputs(&self) -> usize {
         self.layout.inputs()
     }
 
     fn level(&self, i: usize) -> usize {
-        match self.layout.source(i) {
+        let source = self.layout.source(i);
+        match source.tensor {
             // A mask, and the contraction.
-            Source::C { .. } => self.plan.contract + 1,
-            Source::X { .. } | Source::A { .. } | Source::B { .. } => self.plan.top,
+            Tensor::C => self.plan.contract + 1,
+            Tensor::A if self.layout.factors.per == Per::State => {
+                self.plan.leaf(source.column).a.unwrap_or(self.options.end)
+            }
+            Tensor::X | Tensor::A | Tensor::B => self.plan.top,
         }
     }
 

@@ -217,12 +217,12 @@ impl Plan {
         Wiring { topology, work: options.work, end: options.end, refresh }.plan(needs)
     }
 
-    /// The highest level at which an update needs its B.
-    pub fn build_level(&self, token: usize) -> usize {
+    /// The highest levels at which the map of a token is needed.
+    pub fn leaf(&self, token: usize) -> Need {
         let block = self.blocks[0];
-        let need = |n: &Network| n.leaves[token % block].s;
         let passes = [self.first.get(token / block), self.replay.get(token / block)];
-        passes.into_iter().flatten().filter_map(need).max().map_or(0, |l| l + 1)
+        let needs = passes.into_iter().flatten().map(|n| n.leaves[token % block]);
+        needs.fold(Need::default(), |most, n| Need { a: most.a.max(n.a), s: most.s.max(n.s) })
     }
 
     /// The highest level that a carry must have after a refresh.

@@ -5,14 +5,15 @@ use std::sync::OnceLock;
 
 use fesc_hybrid::backend::{Backend, Term};
 use fesc_hybrid::{HybridError, Result};
-use num_complex::Complex64;
 
+use super::broadcast::{Decay, Mask};
+use super::layout::Tensor;
 use super::plan::{Need, Network, Step};
 use super::{Chunks, RefreshCarry, Work, refuse};
 
 /// An affine map: what is needed of it.
 struct Map<C> {
-    a: Option<C>,
+    a: Option<Decay<C>>,
     s: Option<C>,
 }
 
@@ -21,31 +22,16 @@ type Replayed<C> = (Vec<C>, Option<C>);
 
 /// A kernel, a back end and a packet.
 pub(super) struct Run<'a, B: Backend, F> {
-    kernel: &'a Chunks,
-    backend: &'a B,
-    input: &'a F,
+    pub(super) kernel: &'a Chunks,
+    pub(super) backend: &'a B,
+    pub(super) input: &'a F,
     /// Broadcast B and C, by pattern and token; empty if they are not held.
-    held: [Vec<OnceLock<B::Ct>>; 2],
-}
-
-/// B or C.
-#[derive(Clone, Copy)]
-enum Factor {
-    B,
-    C,
+    pub(super) held: [Vec<OnceLock<B::Ct>>; 2],
 }
 
 /// A part of a map that the plan says is there.
-fn kept<C>(part: Option<&C>) -> Result<&C> {
+fn kept<T>(part: Option<&T>) -> Result<&T> {
     part.ok_or_else(|| refuse("parts of a map", 0, "the plan of levels dropped a value that a step needs"))
-}
-
-/// Places `at` of each `period` slots, in runs of `width` slots.
-#[derive(Clone, Copy)]
-struct Mask {
-    period: usize,
-    width: usize,
-    at: usize,
 }
 
 impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
@@ -123,9 +109,9 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
                 None => None,
             };
             let state = kept(with_carry.as_ref().unwrap_or(&maps[t]).s.as_ref())?;
-            let factor = self.factor(Factor::C, chunk, first + t, plan.contract)?;
-            let product = Term::Product(&*self.at(state, plan.contract)?, &factor);
-            Ok((self.backend.combine(plan.contract, &[product])?, last.map(|_| state.clone())))
+            let factor = self.factor(Tensor::C, chunk, first + t, plan.contract)?;
+            let low = self.at(state, plan.contract)?;
+            Ok((self.backend.combine(plan.contract, &[factor.times(&low)])?, last.map(|_| state.clone())))
         })?;
         let last = done.last_mut().and_then(|(_, last)| last.take());
         Ok((done.into_iter().map(|(value, _)| value).collect(), last))
@@ -141,100 +127,8 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
         })
     }
 
-    /// `a_k` at `level`: at one channel of each head (compact), or at all.
-    fn decay(&self, chunk: usize, token: usize, level: usize) -> Result<B::Ct> {
-        let layout = &self.kernel.layout;
-        let (state, run) = (layout.state, layout.head_run);
-        self.backend.part("broadcast", || {
-            let at = chunk % run * state + token % state;
-            let source = self.masked(layout.a(chunk, token), Mask { period: state * run, width: 1, at }, level)?;
-            // Decays of two tokens meet in products: they must lie in the same slots.
-            let compact = self.spread(source, 1, state, token % state)?;
-            self.backend.rescale(&match self.kernel.options.work {
-                Work::Counted => compact,
-                Work::Needed => self.spread_decay(compact, chunk)?,
-            })
-        })
-    }
-
-    /// A decay over the channels of its head.
-    fn spread_decay(&self, compact: B::Ct, chunk: usize) -> Result<B::Ct> {
-        let layout = &self.kernel.layout;
-        self.spread(compact, layout.state, layout.head_run, chunk % layout.head_run)
-    }
-
-    /// `s_k = br(x_k) br(B_k)` at `level`.
-    fn update(&self, chunk: usize, token: usize, level: usize, part: &'static str) -> Result<B::Ct> {
-        let layout = &self.kernel.layout;
-        let (state, place) = (layout.state, token % layout.state);
-        let x = self.backend.part("broadcast", || {
-            let x = self.masked(layout.x(chunk, token), Mask { period: state, width: 1, at: place }, level + 1)?;
-            self.backend.rescale(&self.spread(x, 1, state, place)?)
-        })?;
-        let factor = self.factor(Factor::B, chunk, token, level + 1)?;
-        self.backend.part(part, || self.backend.combine(level + 1, &[Term::Product(&x, &factor)]))
-    }
-
-    /// B or C of a token over all channels of a chunk, at `level`.
-    fn factor(&self, which: Factor, chunk: usize, token: usize, level: usize) -> Result<B::Ct> {
-        let layout = &self.kernel.layout;
-        let held = self.held[which as usize].get(layout.pattern_of[chunk] * layout.shape.tokens + token);
-        if let Some(c) = held.and_then(OnceLock::get) {
-            return self.backend.lower(c, level);
-        }
-        let highest = match which {
-            Factor::B if held.is_some() => self.kernel.plan.build_level(token),
-            Factor::B | Factor::C => level,
-        };
-        let wide = self.backend.part("broadcast", || {
-            let (state, run) = (layout.state, layout.group_run);
-            let index = match which {
-                Factor::B => layout.b(chunk, token),
-                Factor::C => layout.c(chunk, token),
-            };
-            let place = token % run;
-            let mask = Mask { period: run * state, width: state, at: place };
-            let compact = self.masked(index, mask, highest)?;
-            self.backend.rescale(&self.spread(compact, state, run, place)?)
-        })?;
-        let Some(held) = held else { return Ok(wide) };
-        let lower = self.backend.lower(&wide, level);
-        // Another thread may have set the same value.
-        drop(held.set(wide));
-        lower
-    }
-
-    /// An input times a mask, to be spread and then rescaled to `level`: errors of the empty places would add
-    /// up while it is spread.
-    fn masked(&self, index: usize, mask: Mask, level: usize) -> Result<B::Ct> {
-        let source = (self.input)(index)?;
-        let mask = self.encode(mask, 1.0, level + 1)?;
-        self.backend.multiply_plain(&*self.at(&source, level + 1)?, &mask)
-    }
-
-    /// A mask with this value where it is not zero.
-    fn encode(&self, mask: Mask, value: f64, level: usize) -> Result<B::Pt> {
-        let Mask { period, width, at } = mask;
-        let place = |i: usize| Complex64::new(if i / width == at { value } else { 0.0 }, 0.0);
-        self.backend.encode_by(period, place, level)
-    }
-
-    /// Copies what lies at place `from` of each run of `count` places, `stride` slots apart, to all of them.
-    /// The other places are zero.
-    fn spread(&self, c: B::Ct, stride: usize, count: usize, from: usize) -> Result<B::Ct> {
-        // A run of all slots is cyclic: one direction will do, and fewer keys.
-        let from = if stride * count == self.backend.slots() { usize::MAX } else { from };
-        self.axis(c, stride, count, |bit| from >> bit & 1 == 1)
-    }
-
-    /// Adds rotations by powers of two, to the left where `left` says so.
-    fn axis(&self, c: B::Ct, stride: usize, count: usize, left: impl Fn(u32) -> bool) -> Result<B::Ct> {
-        let step = |bit| if left(bit) { (stride << bit) as i64 } else { -((stride << bit) as i64) };
-        self.backend.fold_by(c, &(0..count.ilog2()).map(step).collect::<Vec<_>>())
-    }
-
     /// A value at a level, not copied if it is there already.
-    fn at<'c>(&self, c: &'c B::Ct, level: usize) -> Result<Cow<'c, B::Ct>> {
+    pub(super) fn at<'c>(&self, c: &'c B::Ct, level: usize) -> Result<Cow<'c, B::Ct>> {
         if self.backend.level(c) == level {
             return Ok(Cow::Borrowed(c));
         }
@@ -243,21 +137,31 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
 
     /// The map of `left` followed by `right`.
     fn compose(&self, chunk: usize, need: Need, left: &Map<B::Ct>, right: &Map<B::Ct>) -> Result<Map<B::Ct>> {
+        self.backend.part("compose", || self.composed(chunk, need, left, right))
+    }
+
+    fn composed(&self, chunk: usize, need: Need, left: &Map<B::Ct>, right: &Map<B::Ct>) -> Result<Map<B::Ct>> {
         let backend = self.backend;
         let s = need.s.map(|l| {
-            let decay = self.at(kept(right.a.as_ref())?, l + 1)?;
-            let wide = match self.kernel.options.work {
-                Work::Needed => decay,
-                Work::Counted => {
-                    Cow::Owned(backend.part("broadcast", || self.spread_decay(decay.into_owned(), chunk))?)
+            let (state, own) = (self.at(kept(left.s.as_ref())?, l + 1)?, Term::Addend(kept(right.s.as_ref())?));
+            match kept(right.a.as_ref())? {
+                Decay::Ct(decay) => {
+                    let wide = self.wide_decay(self.at(decay, l + 1)?, chunk)?;
+                    backend.combine(l + 1, &[Term::Product(&*wide, &*state), own])
                 }
-            };
-            let state = self.at(kept(left.s.as_ref())?, l + 1)?;
-            backend.combine(l + 1, &[Term::Product(&*wide, &*state), Term::Addend(kept(right.s.as_ref())?)])
+                Decay::Known(tokens) => {
+                    let decay = self.known_decay(chunk, tokens, l + 1)?;
+                    backend.combine(l + 1, &[Term::Plain(&*state, &decay), own])
+                }
+            }
         });
-        let a = need.a.map(|l| {
-            let (first, second) = (self.at(kept(left.a.as_ref())?, l + 1)?, self.at(kept(right.a.as_ref())?, l + 1)?);
-            backend.combine(l + 1, &[Term::Product(&*first, &*second)])
+        let a = need.a.map(|l| match (kept(left.a.as_ref())?, kept(right.a.as_ref())?) {
+            (Decay::Ct(first), Decay::Ct(second)) => {
+                let (first, second) = (self.at(first, l + 1)?, self.at(second, l + 1)?);
+                Ok(Decay::Ct(backend.combine(l + 1, &[Term::Product(&*first, &*second)])?))
+            }
+            (Decay::Known(first), Decay::Known(second)) => Ok(Decay::Known(first.start..second.end)),
+            _ => Err(refuse("kinds of decays", 2, "all of a scan are encrypted, or none is")),
         });
         Ok(Map { a: a.transpose()?, s: s.transpose()? })
     }
@@ -290,9 +194,14 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
     /// A carry at a high level again.
     fn refresh(&self, map: &mut Map<B::Ct>, refresh: Option<RefreshCarry<'_, B::Ct>>) -> Result<()> {
         let Some(refresh) = refresh else { return Ok(()) };
-        let parts: Vec<B::Ct> = [map.s.take(), map.a.take()].into_iter().flatten().collect();
+        let (decay, known) = match map.a.take() {
+            Some(Decay::Ct(c)) => (Some(c), None),
+            known => (None, known),
+        };
+        let parts: Vec<B::Ct> = [map.s.take(), decay].into_iter().flatten().collect();
         let mut fresh = refresh(parts)?.into_iter();
-        (map.s, map.a) = (fresh.next(), fresh.next());
+        map.s = fresh.next();
+        map.a = known.or_else(|| fresh.next().map(Decay::Ct));
         Ok(())
     }
 
@@ -300,7 +209,17 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
     fn reduce(&self, parts: &[&B::Ct], place: usize) -> Result<Vec<B::Ct>> {
         let (backend, state) = (self.backend, self.kernel.layout.state);
         let packed = match parts {
-            [one, two] => backend.add(one, &backend.times_i(two)?)?,
+            [one, two] => {
+                let second = backend.times_i(two)?;
+                let both = backend.add(one, &second)?;
+                if self.kernel.layout.factors.complex() {
+                    // Twice the real parts of both.
+                    backend.add(&both, &backend.conjugate(&backend.sub(one, &second)?)?)?
+                } else {
+                    both
+                }
+            }
+            // The imaginary part, if there is one, is nobody's output.
             [one] => B::Ct::clone(one),
             _ => return Err(refuse("chunks of a pair", parts.len(), "1 or 2 are possible")),
         };
@@ -326,8 +245,9 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
         if open.is_empty() {
             *open = values.iter().map(|_| backend.empty_sum(level)).collect::<Result<_, HybridError>>()?;
         }
-        // Parts that a conjugation separated are twice the value.
-        let weight = if self.kernel.options.work == Work::Counted && chunks == 2 { 0.5 } else { 1.0 };
+        // A conjugation makes twice the value: one for real parts, one that separates them.
+        let half = |doubled: bool| if doubled && chunks == 2 { 0.5 } else { 1.0 };
+        let weight = half(self.kernel.options.work == Work::Counted) * half(self.kernel.layout.factors.complex());
         let mask = self.encode(Mask { period: state, width: 1, at: token % state }, weight, level)?;
         for (sum, value) in open.iter_mut().zip(values) {
             backend.extend(sum, &[Term::Plain(value, &mask)])?;
