@@ -200,6 +200,11 @@ impl ToCiphertexts {
         self.extend.carried()
     }
 
+    /// The same as a number: three times the largest magnitude that values of `n` bits have.
+    pub fn largest(&self) -> f64 {
+        self.carried() as f64 * (-f64::from(self.values.fraction)).exp2()
+    }
+
     /// Writes the cost of a run without uploads made ahead.
     ///
     /// # Errors

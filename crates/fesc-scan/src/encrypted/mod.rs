@@ -9,10 +9,12 @@
 //! 4. `y = m + D x`, values that lie in several slots added up.
 //!
 //! # The bound
-//! With what the conversion can carry, `|x| <= X`, `|B|, |C| <= Y`, and decays in `[0, 1]`, no slot of a
-//! result exceeds `sqrt(2) L d_s X Y^2`, padding and garbage included: a slot is a sum of at most `L d_s`
-//! products of both lanes. Where the mask of that has no room, C goes up divided by `2^g`, which divides the
-//! results and costs `g` bits of their precision.
+//! With what the conversion can carry whatever is shared, `|x| <= X` and `|B|, |C| <= Y`
+//! ([`ToCiphertexts::largest`], three times the calibrated ranges), and decays in `[0, 1]`, no slot of a
+//! result exceeds `sqrt(2) T X Y^2`, padding and garbage included: each part of a slot is a sum of at most
+//! `T <= L d_s` products ([`HeScan::terms`]), and two lanes of x are all that a slot has beside real numbers.
+//! Every factor may be off by 32 deviations of the set's noise. Where the mask of that has no room, C goes up
+//! divided by `2^g`, which divides the results and costs `g` bits of their precision.
 //!
 //! # Cost
 //! Declared: exps, two comparisons for each decay, one bundle, conversions. The kernel's operations are
@@ -24,6 +26,8 @@
 mod geometry;
 mod packet;
 mod run;
+#[cfg(test)]
+mod tests;
 
 pub use geometry::Geometry;
 
@@ -37,6 +41,7 @@ use fesc_model::outline::{Exponential, LayerForms, Ranges, Scales};
 use fesc_mpc::correlation::{Bundle, Product, Tensor};
 use fesc_mpc::protocol::{Bilinear, Rescale};
 
+use crate::hescan::HeScan;
 use crate::{Result, ScanError};
 use geometry::Kind;
 
@@ -115,23 +120,42 @@ fn clamp(frac: u32) -> Result<[FixedPiecewise; 2]> {
     Ok([form(0, vec![zero, itself])?, form(1 << frac, vec![itself, one])?])
 }
 
-/// Bits of a value with its sign, and what the conversion may carry of it at most, as a number.
-fn width(range: i32, frac: u32) -> Result<(u32, f64)> {
+/// Bits of a value with its sign.
+fn width(range: i32, frac: u32) -> Result<u32> {
     let bits = i64::from(frac) + i64::from(range) + 1;
     let refused = ScanError::Scale { what: "a tensor of the packet", bits };
-    let bits = u32::try_from(bits).ok().filter(|b| (2..RING.bits()).contains(b)).ok_or(refused)?;
-    // Three halves of the range.
-    Ok((bits, 1.5 * f64::from(range).exp2()))
+    u32::try_from(bits).ok().filter(|b| (2..RING.bits()).contains(b)).ok_or(refused)
+}
+
+/// The largest magnitude of a slot of a result, noise included, from the largest of x, B and C as they go up.
+fn largest(geometry: &Geometry, [x, b, c]: [f64; 3]) -> f64 {
+    let (kernel, set) = (&geometry.chosen().kernel, &geometry.chosen().set);
+    let error = (5.0 - set.precision()).exp2();
+    let decays = (1.0 + error).powi(geometry.shape().tokens as i32);
+    let products = kernel.terms() as f64 * (x + error) * (b + error) * (c + error) * decays;
+    // A unit for what the last steps and the fresh zero add.
+    std::f64::consts::SQRT_2 * products + 1.0
 }
 
 /// The conversions, and the fractional bits of the results.
 fn circuit(geometry: &Arc<Geometry>, s: &Scales, ranges: &Ranges, totals: Totals) -> Result<(Circuit, u32)> {
-    let (shape, params) = (geometry.shape(), geometry.params());
-    let [(x_bits, x), (bc_bits, bc)] = [width(ranges.pushed, PUSHED)?, width(ranges.bc, s.bc)?];
-    let largest = std::f64::consts::SQRT_2 * (shape.tokens * shape.state) as f64 * x * bc * bc;
+    let params = geometry.params();
+    let up = |kind: Kind, bits: u32, fraction: u32| {
+        let values = Values { ring: RING, bits, fraction, inference: totals.values.next_power_of_two() };
+        let encodings: Vec<Encoding> =
+            geometry.levels(kind).map(|level| Encoding { level, scale: geometry.scale(level) }).collect();
+        ToCiphertexts::with_encodings(params, geometry.layout(kind), values, encodings)
+    };
+    let bc = width(ranges.bc, s.bc)?;
+    let x = up(Kind::X, width(ranges.pushed, PUSHED)?, PUSHED)?;
+    // At most 1, exactly.
+    let decays = up(Kind::Decays, s.exp + 2, s.exp)?;
+    let b = up(Kind::B, bc, s.bc)?;
     let scale = geometry.result_scale();
-    // A unit for the noise.
-    let phase = |divided: u32| (scale * (largest * (-f64::from(divided)).exp2() + 1.0)).log2().ceil() as u32;
+    let phase = |divided: u32| {
+        let c = b.largest() * (-f64::from(divided)).exp2();
+        (scale * largest(geometry, [x.largest(), b.largest(), c])).log2().ceil() as u32
+    };
     let masked = totals.masked.next_power_of_two();
     let log_q = params.log_q(geometry.floor()).map_err(fesc_hybrid::HybridError::from)?;
     let most = WIDEST.min(log_q as u32 - 2);
@@ -144,19 +168,6 @@ fn circuit(geometry: &Arc<Geometry>, s: &Scales, ranges: &Ranges, totals: Totals
     };
     // As many bits as the arithmetic of decoding has.
     let (down, fraction) = (0..s.scanned).rev().map(|f| down(f + 1)).find(|d| d.is_ok()).unwrap_or_else(|| down(0))?;
-    let tensors = [
-        (Kind::X, x_bits, PUSHED),
-        // At most 1, exactly.
-        (Kind::Decays, s.exp + 2, s.exp),
-        (Kind::B, bc_bits, s.bc),
-        (Kind::C, bc_bits, s.bc + divided),
-    ];
-    let up = |(kind, bits, fraction): (Kind, u32, u32)| {
-        let values = Values { ring: RING, bits, fraction, inference: totals.values.next_power_of_two() };
-        let encodings: Vec<Encoding> =
-            geometry.levels(kind).map(|level| Encoding { level, scale: geometry.scale(level) }).collect();
-        ToCiphertexts::with_encodings(params, geometry.layout(kind), values, encodings)
-    };
-    let up = tensors.into_iter().map(up).collect::<Result<Vec<_>, _>>()?;
-    Ok((Circuit { up, down }, fraction))
+    let c = up(Kind::C, bc, s.bc + divided)?;
+    Ok((Circuit { up: vec![x, decays, b, c], down }, fraction))
 }

@@ -66,6 +66,10 @@ impl HeScan for Kernel {
         whichever!(self, k => k.outputs(i))
     }
 
+    fn terms(&self) -> usize {
+        whichever!(self, k => k.terms())
+    }
+
     fn result_scale(&self) -> f64 {
         whichever!(self, k => k.result_scale())
     }

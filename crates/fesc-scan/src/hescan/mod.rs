@@ -119,6 +119,11 @@ pub trait HeScan: Sync {
     /// one or several results, is the sum of them.
     fn outputs(&self, i: usize) -> Vec<Lane<u32>>;
 
+    /// The most products `x B C` that either part of a slot of a result adds up, each times decays.
+    fn terms(&self) -> usize {
+        self.shape().tokens * self.shape().state
+    }
+
     /// The scale of results over the canonical one of their level.
     fn result_scale(&self) -> f64 {
         1.0

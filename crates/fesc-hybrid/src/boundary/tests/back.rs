@@ -173,7 +173,8 @@ fn values_out_of_range_stay_below_what_is_carried() {
     let mut prg = Prg::from_seed([12; 16]);
     let wild: Vec<i64> = (0..600).map(|_| prg.next_u64() as i64 >> 17).collect();
     let results = direct(&keys, &shape, &wild).server;
-    let most = shape.carried() as f64 / 4096.0;
+    let most = shape.largest();
+    assert_eq!(most, 3.0 * 32768.0 / 4096.0);
     let found = keys.decrypt(&results[0]).iter().fold(0f64, |m, z| m.max(z.re.abs()).max(z.im.abs()));
     assert!(found <= most + 1e-3 && found > most / 3.0, "{found} of {most}");
 }

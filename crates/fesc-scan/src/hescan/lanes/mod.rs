@@ -162,6 +162,12 @@ impl HeScan for Lanes {
         self.layout.outputs(i / self.layout.tokens, i % self.layout.tokens)
     }
 
+    /// Coordinates that lie in the slots of one ciphertext are added up on shares, unless they are folded.
+    fn terms(&self) -> usize {
+        let folded = if self.layout.params.fold { self.layout.params.coordinates } else { 1 };
+        self.layout.shape.tokens * self.layout.chunks * folded
+    }
+
     fn run<B: Backend>(&self, backend: &B, input: &(impl Fn(usize) -> Result<B::Ct> + Sync)) -> Result<Vec<B::Ct>> {
         run::run(self, backend, input)
     }

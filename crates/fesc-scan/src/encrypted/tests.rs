@@ -1,0 +1,130 @@
+#![allow(clippy::unwrap_used)]
+//! The bound that masks rest on, attained by every kernel, and the clamp that it rests on.
+
+use fesc_hybrid::backend::Plain;
+use fesc_model::plan::HeScanKernel;
+use fesc_mpc::activation::{Activation, Piecewise};
+use fesc_mpc::provider::{Budget, Dealer, serve_dealer};
+use fesc_mpc::{Party, Role, Shared};
+use fesc_net::Channel;
+use fesc_ring::Prg;
+use num_complex::Complex64;
+
+use super::*;
+use crate::hescan::{HeScan, ScanShape, Value};
+
+const KERNELS: [HeScanKernel; 4] =
+    [HeScanKernel::Hybrid, HeScanKernel::Lanes, HeScanKernel::Chunks, HeScanKernel::Dual];
+
+/// Of a layer with moderate ranges.
+const SCALES: Scales = Scales {
+    norm: 12,
+    gate_weight: 14,
+    conv_weight: 12,
+    conv_tap: 10,
+    step_weight: 14,
+    x: 16,
+    bc: 14,
+    exp: 22,
+    score: 16,
+    mixed: 22,
+    column: 20,
+    weighted: 22,
+    state: 22,
+    scanned: 16,
+    gated: 16,
+    out_weight: 14,
+};
+
+/// Bits of the phase that the masks of a conversion are for.
+fn phase_bits(circuit: &Circuit, totals: Totals) -> u32 {
+    let masked = totals.masked.next_power_of_two().ilog2();
+    circuit.down.report().unwrap().width - fesc_ckks::mask::STATISTICAL_BITS - masked
+}
+
+/// The largest slot of all results over the bound, with six deviations of its noise: every lane of every
+/// input holds the most that its conversion carries, whatever is shared, and decays are `decay`.
+fn share_of_bound(shape: ScanShape, kernel: HeScanKernel, ranges: Ranges, decay: f64) -> f64 {
+    let geometry = Geometry::new(shape, kernel).unwrap();
+    let totals = Totals { values: geometry.values(), masked: geometry.masked() };
+    let (circuit, _) = circuit(&geometry, &SCALES, &ranges, totals).unwrap();
+    let carried = Kind::ALL.map(|kind| {
+        let up = &circuit.up[kind as usize];
+        up.carried() as f64 / f64::from(up.values().fraction).exp2()
+    });
+    let most = |value: Value| match value {
+        Value::X(_) => carried[Kind::X as usize],
+        Value::A(_) | Value::Decays { .. } => decay,
+        Value::B(_) => carried[Kind::B as usize],
+        Value::C(_) => carried[Kind::C as usize],
+    };
+    let (plain, kernel) = (Plain::of(geometry.params()), &geometry.chosen().kernel);
+    let input = |i: usize| {
+        let slot = |lane: [Option<Value>; 2]| {
+            let [re, im] = lane.map(|value| value.map_or(0.0, most));
+            Complex64::new(re, im)
+        };
+        plain.fresh(&kernel.lanes(i).into_iter().map(slot).collect::<Vec<_>>(), kernel.level(i))
+    };
+    let results = kernel.run(&plain, &input).unwrap();
+    assert_eq!(results.len(), geometry.results());
+    let largest = results.iter().flat_map(|c| c.slots().iter().zip(c.errors())).fold(0f64, |most, (z, error)| {
+        most.max(z.norm() + 6.0 * error.sqrt())
+    });
+    let phase = largest * geometry.result_scale();
+    phase / f64::from(phase_bits(&circuit, totals)).exp2()
+}
+
+/// No slot of any result exceeds the bound of its mask, and some come close: it is no more than needed.
+#[test]
+fn whatever_is_carried_stays_below_the_bound_of_the_masks() {
+    let shapes = [
+        ScanShape { tokens: 21, heads: 2, head_dim: 3, groups: 1, state: 5 },
+        ScanShape { tokens: 16, heads: 4, head_dim: 4, groups: 2, state: 8 },
+    ];
+    for kernel in KERNELS {
+        for shape in shapes {
+            for (pushed, bc) in [(-2, 1), (5, 3)] {
+                let share = share_of_bound(shape, kernel, Ranges { pushed, bc }, 1.0);
+                let place = format!("{kernel:?}, {shape:?}, x 2^{pushed}, B and C 2^{bc}");
+                assert!(share <= 1.0, "{place}: {share} times the bound");
+                assert!(share > 0.4, "{place}: {share} of the bound, which is too wide");
+            }
+        }
+        // Control: decays that were not clamped.
+        let share = share_of_bound(shapes[0], kernel, Ranges { pushed: 0, bc: 0 }, 1.25);
+        assert!(share > 1.0, "{kernel:?}: {share} with decays above 1");
+    }
+}
+
+/// What both parties give, joined.
+fn clamped(forms: &[FixedPiecewise], values: &[i64]) -> Vec<i64> {
+    let words: Vec<u64> = values.iter().map(|&v| RING.from_signed(v)).collect();
+    let (first, second) = Shared::split(RING, &words, &mut Prg::from_seed([3; 16]));
+    let run = |role: Role, channel: Channel, dealer: Channel, x: Shared| {
+        let mut party = Party::new(role, channel, Box::new(Dealer::new(role, dealer)));
+        forms.iter().fold(x, |x, form| Piecewise::new(form).run(&mut party, &x).unwrap())
+    };
+    let [(p0, p1), (d0, e0), (d1, e1)] = [(); 3].map(|()| Channel::memory_pair());
+    let (a, b) = std::thread::scope(|scope| {
+        scope.spawn(move || serve_dealer(e0, e1, &mut Prg::from_seed([4; 16]), &Budget::unlimited()).unwrap());
+        let peer = scope.spawn(|| run(Role::P1, p1, d1, second));
+        (run(Role::P0, p0, d0, first), peer.join().unwrap())
+    });
+    a.join(&b).unwrap().into_iter().map(|v| RING.to_signed(v)).collect()
+}
+
+/// Exact for every element of the ring, also where no exp ever gets.
+#[test]
+fn decays_are_clamped_exactly_whatever_they_are() {
+    let (one, end) = (1i64 << SCALES.exp, 1i64 << (RING.bits() - 1));
+    let corners = [-end, 1 - end, -one - 1, -one, -1, 0, 1, one / 3, one - 1, one, one + 1, 2 * one, end - one, end - 1];
+    // Often, since shares are random.
+    let values: Vec<i64> = corners.iter().cycle().take(100 * corners.len()).copied().collect();
+    let want: Vec<i64> = values.iter().map(|v| (*v).clamp(0, one)).collect();
+    let forms = clamp(SCALES.exp).unwrap();
+    assert_eq!(clamped(&forms, &values), want);
+    for (left, name) in forms.iter().zip(["below", "above"]) {
+        assert_ne!(clamped(std::slice::from_ref(left), &values), want, "control: only clamped from {name}");
+    }
+}
