@@ -222,6 +222,15 @@ pub trait Backend: Sync {
         (0..count).map(work).collect()
     }
 
+    /// `work` for all numbers below `count`, in order, whose operations are all the same: a back end that only
+    /// counts does one of them.
+    ///
+    /// # Errors
+    /// The first error.
+    fn alike<T: Clone>(&self, count: usize, work: impl Fn(usize) -> Result<T>) -> Result<Vec<T>> {
+        (0..count).map(work).collect()
+    }
+
     /// Runs `work` and writes what it does to a part of the ledger with this name, where operations are
     /// counted by part (no other thread may work meanwhile).
     fn part<T>(&self, _name: &'static str, work: impl FnOnce() -> T) -> T {

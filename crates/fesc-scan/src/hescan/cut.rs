@@ -49,12 +49,16 @@ pub struct Wanted {
     pub work: Work,
     /// How a, B and C are given; others than Mamba-2's are for `chunks` alone.
     pub factors: Factors,
+    /// Whether a state enters, and whether the last one is handed on (`chunks`).
+    pub carries: [bool; 2],
+    /// The set.
+    pub set: Option<Set>,
     /// Bytes that ciphertexts may take at once.
     pub memory: u64,
 }
 
 impl Wanted {
-    /// Any cut of a packing within 8 GB.
+    /// Any cut of a packing within 8 GB, of a whole document.
     pub fn new(packing: Packing) -> Self {
         Self {
             packing,
@@ -66,6 +70,8 @@ impl Wanted {
             topology: Topology::BrentKung,
             work: Work::Needed,
             factors: Factors::MAMBA2,
+            carries: [false, false],
+            set: None,
             memory: 8_000_000_000,
         }
     }
@@ -191,9 +197,13 @@ pub fn deep_enough(log_n: u32, depth: usize) -> Option<Set> {
     sets::ALL.iter().filter(fits).min_by_key(|s| s.depth).copied()
 }
 
-/// A kernel on the first set that is deep enough: of ciphertexts as short as possible, then of the smallest
-/// depth. Nothing if there is none.
-fn on_a_set(make: impl Fn(usize) -> Result<Kernel>) -> Result<Option<(Kernel, Set)>> {
+/// A kernel on the set that is wanted, or on the first one that is deep enough: of ciphertexts as short as
+/// possible, then of the smallest depth. Nothing if there is none.
+fn on_a_set(wanted: Option<Set>, make: impl Fn(usize) -> Result<Kernel>) -> Result<Option<(Kernel, Set)>> {
+    if let Some(set) = wanted {
+        let kernel = make(1 << (set.log_n - 1))?;
+        return Ok((kernel.depth() <= set.depth).then_some((kernel, set)));
+    }
     for log_n in [15, 16] {
         let kernel = make(1 << (log_n - 1))?;
         if let Some(set) = deep_enough(log_n, kernel.depth()) {
@@ -225,8 +235,10 @@ fn lanes(args: &Wanted, shape: ScanShape) -> Result<Vec<Candidate>> {
                     coordinates: Some(coordinates),
                     leaf: Some(leaf),
                 };
-                match on_a_set(|slots| Lanes::new(shape, slots, params).map(Kernel::Lanes)) {
-                    Ok(Some((kernel, set))) => found.push(Candidate { weight: weight(&kernel), kernel, cut, set }),
+                match on_a_set(args.set, |slots| Lanes::new(shape, slots, params).map(Kernel::Lanes)) {
+                    Ok(Some((kernel, set))) => {
+                        found.push(Candidate { weight: weight(&kernel, &set), kernel, cut, set })
+                    }
                     Ok(None) => refused = Some("no named set is deep enough; give fewer tokens".to_string()),
                     Err(e) => refused = Some(e.to_string()),
                 }
@@ -243,32 +255,53 @@ fn no_cut(shape: ScanShape, why: String) -> HybridError {
     HybridError::Shape { what: "tokens of a scan", got: shape.tokens, need: format!("no cut is possible: {why}") }
 }
 
-fn weight(kernel: &Kernel) -> u64 {
-    if let Kernel::Lanes(k) = kernel { k.formula().total() } else { 1 }
+/// Key switches by formula; where cuts differ in depth, those of all at the highest level, in transforms.
+fn weight(kernel: &Kernel, set: &Set) -> u64 {
+    let highest = || Chain::of_set(set).switch_transforms(kernel.depth() + sets::BOUNDARY) as u64;
+    match kernel {
+        Kernel::Lanes(k) => k.formula().total(),
+        Kernel::Chunks(k) => k.key_switches() * highest(),
+        Kernel::Dual(k) => k.key_switches(),
+    }
 }
 
-/// `chunks` with blocks of any power of two, or of the size that is told; B and C in memory or made again.
+/// `chunks` with blocks of any power of two, or of the size that is told; carries in sequence or in parallel;
+/// B and C in memory or made again.
 fn chunks(args: &Wanted, shape: ScanShape) -> Result<Vec<Candidate>> {
     let halves = std::iter::successors(Some(shape.tokens), |&n| (n > 16).then(|| n.next_power_of_two() / 2));
     let sizes: Vec<usize> = args.block.map_or_else(|| halves.collect(), |b| vec![b]);
     let (mut found, mut refused) = (Vec::new(), None);
-    for (block, hold) in sizes.into_iter().flat_map(|b| [(b, true), (b, false)]) {
+    let cuts = sizes.into_iter().flat_map(|block| {
+        // What the paper counts has its carries in parallel.
+        let serial = (args.work == Work::Needed).then_some(Carry::Serial);
+        let parallel = (args.work == Work::Counted || block < shape.tokens).then_some(Carry::Parallel);
+        [serial, parallel].into_iter().flatten().flat_map(move |carry| [(block, carry, true), (block, carry, false)])
+    });
+    for (block, carry, hold) in cuts {
+        let [carry_in, carry_out] = args.carries;
         let make = |slots: usize| {
             let options = Options {
                 state_slots: slots,
                 block,
                 topology: args.topology,
-                carry: Carry::Parallel,
+                carry,
                 work: args.work,
                 hold,
+                carry_in,
+                carry_out,
                 end: sets::BOUNDARY,
             };
             let kernel = Chunks::with_factors(shape, slots, options, args.factors.clone())?;
             Ok(Kernel::Chunks(Box::new(kernel)))
         };
-        match on_a_set(make) {
+        match on_a_set(args.set, make) {
             Ok(Some((kernel, set))) => {
-                found.push(Candidate { kernel, cut: Cut { block, ..Cut::default() }, set, weight: 1 });
+                found.push(Candidate {
+                    weight: weight(&kernel, &set),
+                    kernel,
+                    cut: Cut { block, ..Cut::default() },
+                    set,
+                });
             }
             Ok(None) => refused = Some("no named set is deep enough; give a smaller block".to_string()),
             Err(e) => refused = Some(e.to_string()),
@@ -289,8 +322,8 @@ fn dual(shape: ScanShape) -> Result<Vec<Candidate>> {
     for (kernel, block) in [(whole, shape.tokens), (chunked, shape.tokens.min(shape.state.next_power_of_two()))] {
         let shallow = Some(sets::PROJECT).filter(|s| s.depth >= kernel.depth());
         if let Some(set) = shallow.or_else(|| deep_enough(sets::PROJECT.log_n, kernel.depth())) {
-            let (weight, cut) = (kernel.key_switches(), Cut { block, ..Cut::default() });
-            found.push(Candidate { kernel: Kernel::Dual(kernel), cut, set, weight });
+            let (kernel, cut) = (Kernel::Dual(kernel), Cut { block, ..Cut::default() });
+            found.push(Candidate { weight: weight(&kernel, &set), kernel, cut, set });
         }
     }
     Ok(found)

@@ -70,6 +70,14 @@ impl HeScan for Kernel {
         whichever!(self, k => k.terms())
     }
 
+    fn carried(&self) -> [bool; 2] {
+        whichever!(self, k => k.carried())
+    }
+
+    fn holds_state(&self, i: usize) -> bool {
+        whichever!(self, k => k.holds_state(i))
+    }
+
     fn result_scale(&self) -> f64 {
         whichever!(self, k => k.result_scale())
     }

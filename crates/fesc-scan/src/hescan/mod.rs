@@ -3,7 +3,7 @@
 //! For every head `h` with its group's `B` and `C`, and every channel `e = h P + p`:
 //!
 //! ```text
-//! h_t[e] = a_t[h] h_(t-1)[e] + x_t[e] B_t,    m_t[e] = C_t . h_t[e],    h_0 = 0.
+//! h_t[e] = a_t[h] h_(t-1)[e] + x_t[e] B_t,    m_t[e] = C_t . h_t[e],    h_0 = 0 or given.
 //! ```
 //!
 //! The packet is (x, a, B, C), with `x` already multiplied by Delta and `a` in `[0, 1]`. A kernel decides
@@ -72,6 +72,8 @@ pub enum Value {
     B(u32),
     /// `C_t[g][i]`, as B.
     C(u32),
+    /// `h_0[e][i]`, where a state enters: `i E + e`.
+    State(u32),
     /// The product of `a_t[head]` over `from <= t < to`; 1 if there are none.
     Decays {
         /// h.
@@ -115,9 +117,20 @@ pub trait HeScan: Sync {
     /// Number of results.
     fn results(&self) -> usize;
 
-    /// Which output `t E + e` lies in each slot of result `i`. An output that is named by several slots, of
-    /// one or several results, is the sum of them.
+    /// Which output lies in each slot of result `i`: `m_t[e]` is `t E + e`, and behind them the state that is
+    /// handed on, `h_L[e][i]`, is `(L + i) E + e`. An output that is named by several slots, of one or several
+    /// results, is the sum of them.
     fn outputs(&self, i: usize) -> Vec<Lane<u32>>;
+
+    /// Whether a state enters, and whether the last one is handed on.
+    fn carried(&self) -> [bool; 2] {
+        [false, false]
+    }
+
+    /// Whether result `i` holds the state that is handed on, and no output.
+    fn holds_state(&self, _i: usize) -> bool {
+        false
+    }
 
     /// The most products `x B C` that either part of a slot of a result adds up, each times decays.
     fn terms(&self) -> usize {

@@ -104,6 +104,7 @@ impl From<&ScanArgs> for Wanted {
             work: args.work,
             factors: Factors::MAMBA2,
             memory: args.memory.saturating_mul(1_000_000),
+            ..Self::new(args.packing.into())
         }
     }
 }

@@ -252,7 +252,7 @@ impl Kernel {
         };
         let (down, fraction) =
             (0..fraction).rev().map(|f| down(f + 1)).find(|d| d.is_ok()).unwrap_or_else(|| down(0))?;
-        Ok((Circuit { up, down }, fraction, divided))
+        Ok((Circuit { up, down: vec![down] }, fraction, divided))
     }
 }
 
@@ -292,7 +292,9 @@ impl Projection for CkksProjection {
         if let Some(refused) = refused {
             return Err(refused);
         }
-        let all = gather(self.ring, &lanes?, self.slots, self.rows * self.columns, |i| self.kernel.outputs(i))?;
+        let none = InferError::Size { what: "ways down of a projection", expected: 1, got: 0 };
+        let lanes = lanes?.pop().ok_or(none)?;
+        let all = gather(self.ring, &lanes, self.slots, self.rows * self.columns, |i| self.kernel.outputs(i))?;
         let mut parts = self.split(&all)?;
         if let (Some(setup), Matrix::InProj) = (setup, self.matrix) {
             let vectors = setup.vectors(self.layer)?;

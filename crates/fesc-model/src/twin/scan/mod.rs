@@ -63,9 +63,9 @@ pub(super) fn new(q: &Quantizer, plan: &Plan, scales: &Scales, exp: Exp, skip: &
             let [chunk, document] = *sums;
             Box::new(dual::Dual { scales: *scales, chunk, document, skip: d(scales.mixed)? })
         }
-        (plan::Scan::HeScan(_), Exp::Sums(sums)) => {
+        (plan::Scan::HeScan(kernel), Exp::Sums(sums)) => {
             let [exp, _] = *sums;
-            Box::new(hescan::HeScan { scales: *scales, exp, skip: d(scales.mixed)? })
+            Box::new(hescan::HeScan { scales: *scales, exp, refresh: kernel.refresh(), skip: d(scales.mixed)? })
         }
         (plan::Scan::HeScan(_), Exp::Token(exp)) => {
             let frac = plan.numbers.frac;

@@ -9,7 +9,8 @@ use fesc_hybrid::backend::{Backend, Operand};
 use num_complex::Complex64;
 
 use super::layout::Tensor;
-use super::run::Run;
+use super::plan::Network;
+use super::run::{Run, kept};
 use super::{Per, Work};
 
 /// A decay: encrypted, or the known one of these tokens.
@@ -27,25 +28,54 @@ pub(super) struct Mask {
 }
 
 impl<B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'_, B, F> {
-    /// `a_k` at `level`: at one channel of each head (compact), or at all.
-    pub(super) fn decay(&self, chunk: usize, token: usize, level: usize) -> Result<Decay<B::Ct>> {
+    /// Decays of the groups of tokens that a block has a part in, over the channels of their heads, each
+    /// token still at a place of its own: the tokens of a group share these rotations. None where decays stay
+    /// compact.
+    pub(super) fn decays(&self, chunk: usize, first: usize, network: &Network) -> Result<Vec<B::Ct>> {
+        let (layout, plan) = (&self.kernel.layout, &self.kernel.plan);
+        let (state, run) = (layout.state, layout.head_run);
+        let compact = self.kernel.options.work == Work::Counted || !layout.compact_decays();
+        let one = |group: usize| {
+            self.backend.part("broadcast", || {
+                let mask = Mask { period: state * run, width: state, at: chunk % run };
+                let source = self.masked(&*self.source(Tensor::A, chunk, group * state)?, mask, plan.top - 1)?;
+                self.backend.rescale(&self.spread_decay(source, chunk)?)
+            })
+        };
+        self.kernel.decay_groups(first, network).filter(|_| !compact).map(one).collect()
+    }
+
+    /// `a_k` at `level`: at one channel of each head (compact), or at all. `groups` are [`Self::decays`] of
+    /// the block that begins at token `first`.
+    pub(super) fn decay(
+        &self,
+        chunk: usize,
+        token: usize,
+        level: usize,
+        (first, groups): (usize, &[B::Ct]),
+    ) -> Result<Decay<B::Ct>> {
         let layout = &self.kernel.layout;
         if !layout.factors.a.encrypted() {
             return Ok(Decay::Known(token..token + 1));
         }
-        let (state, run, index) = (layout.state, layout.head_run, layout.index(Tensor::A, chunk, token));
         if layout.factors.per == Per::State {
-            return Ok(Decay::Ct(self.backend.lower(&(self.input)(index)?, level)?));
+            return Ok(Decay::Ct(self.backend.lower(&*self.source(Tensor::A, chunk, token)?, level)?));
         }
+        let (state, run) = (layout.state, layout.head_run);
         let wide = self.backend.part("broadcast", || {
-            let at = chunk % run * state + token % state;
-            let source = self.masked(index, Mask { period: state * run, width: 1, at }, level)?;
+            let source = match self.kernel.options.work {
+                Work::Counted => {
+                    let at = chunk % run * state + token % state;
+                    let mask = Mask { period: state * run, width: 1, at };
+                    self.masked(&*self.source(Tensor::A, chunk, token)?, mask, level)?
+                }
+                Work::Needed => {
+                    let group = kept(groups.get(token / state - first / state))?;
+                    self.masked(group, Mask { period: state, width: 1, at: token % state }, level)?
+                }
+            };
             // Decays of two tokens meet in products: they must lie in the same slots.
-            let compact = self.spread(source, 1, state, token % state)?;
-            self.backend.rescale(&match self.kernel.options.work {
-                Work::Counted => compact,
-                Work::Needed => self.spread_decay(compact, chunk)?,
-            })
+            self.backend.rescale(&self.spread(source, 1, state, token % state)?)
         })?;
         Ok(Decay::Ct(wide))
     }
@@ -86,11 +116,8 @@ impl<B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'_, B, F> {
         let layout = &self.kernel.layout;
         let (state, place) = (layout.state, token % layout.state);
         let x = self.backend.part("broadcast", || {
-            let x = self.masked(
-                layout.index(Tensor::X, chunk, token),
-                Mask { period: state, width: 1, at: place },
-                level + 1,
-            )?;
+            let mask = Mask { period: state, width: 1, at: place };
+            let x = self.masked(&*self.source(Tensor::X, chunk, token)?, mask, level + 1)?;
             self.backend.rescale(&self.spread(x, 1, state, place)?)
         })?;
         let factor = self.factor(Tensor::B, chunk, token, level + 1)?;
@@ -120,7 +147,7 @@ impl<B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'_, B, F> {
             let (state, run) = (layout.state, layout.group_run);
             let place = token % run;
             let mask = Mask { period: run * state, width: state, at: place };
-            let compact = self.masked(layout.index(which, chunk, token), mask, highest)?;
+            let compact = self.masked(&*self.source(which, chunk, token)?, mask, highest)?;
             self.backend.rescale(&self.spread(compact, state, run, place)?)
         })?;
         let Some(held) = held else { return Ok(Operand::Ct(wide)) };
@@ -132,10 +159,9 @@ impl<B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'_, B, F> {
 
     /// An input times a mask, to be spread and then rescaled to `level`: errors of the empty places would add
     /// up while it is spread.
-    fn masked(&self, index: usize, mask: Mask, level: usize) -> Result<B::Ct> {
-        let source = (self.input)(index)?;
+    fn masked(&self, source: &B::Ct, mask: Mask, level: usize) -> Result<B::Ct> {
         let mask = self.encode(mask, 1.0, level + 1)?;
-        self.backend.multiply_plain(&*self.at(&source, level + 1)?, &mask)
+        self.backend.multiply_plain(&*self.at(source, level + 1)?, &mask)
     }
 
     /// A mask with this value where it is not zero.

@@ -13,6 +13,8 @@ use crate::hescan::{Factors, Lane, Per, ScanShape, Value};
 /// | `a_k[h]` | `w_a` chunks and `d_s` tokens | `(l + kappa mod w_a) d_s + j`, `w_a` divides `l` |
 /// | `B_k[g], C_k[g]` | pattern of groups, `w_b` tokens | `(l + k mod w_b) d_s + i`, `w_b` divides `l` |
 ///
+/// | `h_0[e]`, if it enters | chunk | `l d_s + i` |
+///
 /// A factor that the server knows has no source. A decay for each state coordinate has a ciphertext for each
 /// chunk and token, with `a_k[e][i]` in slot `l d_s + i`: nothing is broadcast.
 ///
@@ -37,19 +39,22 @@ pub(super) struct Layout {
     pub patterns: Vec<Vec<usize>>,
     /// The pattern of each chunk.
     pub pattern_of: Vec<usize>,
+    /// Whether a state enters.
+    carry_in: bool,
 }
 
-/// A tensor of the packet.
+/// A tensor of the packet, or the state that enters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tensor {
     X,
     A,
     B,
     C,
+    State,
 }
 
 impl Tensor {
-    const ALL: [Self; 4] = [Self::X, Self::A, Self::B, Self::C];
+    const ALL: [Self; 5] = [Self::X, Self::A, Self::B, Self::C, Self::State];
 }
 
 /// Which source an input is: a row for each chunk, batch or pattern, a column for each group of tokens.
@@ -66,7 +71,7 @@ fn run(a: usize, b: usize) -> usize {
 }
 
 impl Layout {
-    pub fn new(shape: ScanShape, factors: Factors, slots: usize, state_slots: usize) -> Self {
+    pub fn new(shape: ScanShape, factors: Factors, slots: usize, state_slots: usize, carry_in: bool) -> Self {
         let state = shape.state.next_power_of_two();
         let channels = state_slots / state;
         let all = shape.channels();
@@ -85,7 +90,12 @@ impl Layout {
             });
             pattern_of.push(at);
         }
-        Self { shape, factors, slots, state, channels, chunks, head_run, group_run, patterns, pattern_of }
+        Self { shape, factors, slots, state, channels, chunks, head_run, group_run, patterns, pattern_of, carry_in }
+    }
+
+    /// Whether decays are encrypted, one for each head.
+    pub fn compact_decays(&self) -> bool {
+        self.factors.a.encrypted() && self.factors.per == Per::Head
     }
 
     /// Groups of `d_s` tokens.
@@ -110,6 +120,7 @@ impl Layout {
             Tensor::A => (self.batches(), self.token_groups(), self.factors.a.encrypted()),
             Tensor::B => (patterns, groups, self.factors.b.encrypted()),
             Tensor::C => (patterns, groups, self.factors.c.encrypted()),
+            Tensor::State => (self.chunks, 1, self.carry_in),
         };
         (if encrypted { rows } else { 0 }, columns)
     }
@@ -131,6 +142,7 @@ impl Layout {
             Tensor::A if self.factors.per == Per::State => (chunk, token),
             Tensor::A => (chunk / self.head_run, token / self.state),
             Tensor::B | Tensor::C => (self.pattern_of[chunk], token / self.group_run),
+            Tensor::State => (chunk, 0),
         };
         self.number(Source { tensor, row, column })
     }
@@ -157,6 +169,9 @@ impl Layout {
             Tensor::A if self.factors.per == Per::State => self.state_lanes(row, column, &mut lanes),
             Tensor::A => self.a_lanes(row, column, &mut lanes),
             Tensor::B | Tensor::C => self.factor_lanes(row, column, tensor, &mut lanes),
+            Tensor::State => self.each_state(row, |at, i, e| {
+                lanes[at][0] = Some(Value::State((i * self.shape.channels() + e) as u32));
+            }),
         }
         lanes
     }
@@ -224,6 +239,24 @@ impl Layout {
         let (l, i) = (slot / self.state, slot % self.state);
         let e = chunk * self.channels + l;
         (l < self.channels && e < self.shape.channels() && i < self.shape.state).then_some((e, i))
+    }
+
+    /// Slot, coordinate and channel of each state of a chunk.
+    fn each_state(&self, chunk: usize, mut see: impl FnMut(usize, usize, usize)) {
+        for (l, e) in self.local(chunk) {
+            (0..self.shape.state).for_each(|i| see(l * self.state + i, i, e));
+        }
+    }
+
+    /// The outputs of a result that holds the last states of these chunks in its parts.
+    pub fn states(&self, parts: &[usize]) -> Vec<Lane<u32>> {
+        let mut lanes = vec![[None, None]; self.slots];
+        for (part, &chunk) in parts.iter().enumerate() {
+            self.each_state(chunk, |at, i, e| {
+                lanes[at][part] = Some(((self.shape.tokens + i) * self.shape.channels() + e) as u32);
+            });
+        }
+        lanes
     }
 
     /// The outputs of a result that holds these chunks in its parts, for one group of tokens.

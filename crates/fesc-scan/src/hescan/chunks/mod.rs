@@ -23,7 +23,13 @@
 //! any layout at no cost, so the sources here are as compact as the paper's but need one mask and `log2`
 //! rotations: `x` takes `log2 d_s`, `a` takes `log2 d_s` as a leaf and `log2 w_a` where it is broadcast, B
 //! and C take `log2 w_b` (w: see `layout.rs`; at Mamba-base 7, 13, 7). The paper counts none of them. They
-//! are written to the part `broadcast` of the ledger.
+//! are written to the part `broadcast` of the ledger. With [`Work::Needed`] the `d_s` tokens of a group share
+//! the `log2 w_a` rotations of their decays, by a second mask, for which decays, never built, have a level.
+//!
+//! # Refresh (the paper, app:longseq)
+//! A long document is scanned in parts of `R` blocks: a kernel with [`Options::carry_out`] hands its last
+//! state on as more results, one with [`Options::carry_in`] takes a state as more inputs. Between the two the
+//! state is on shares ([`crate::Refreshed`]), so that depth does not grow with the document.
 //!
 //! # Work
 //! [`Work::Counted`] makes what the paper counts: all prefixes in pass one, the summary of the last block,
@@ -61,7 +67,7 @@ use fesc_hybrid::backend::{Backend, Count, Operation};
 use fesc_hybrid::{HybridError, Result};
 
 use self::layout::{Layout, Tensor};
-use self::plan::Plan;
+use self::plan::{Network, Plan};
 use self::run::Run;
 use super::prefix::Topology;
 use super::{Factors, HeScan, Lane, Per, ScanShape, Value};
@@ -71,11 +77,8 @@ use super::{Factors, HeScan, Lane, Per, ScanShape, Value};
 pub enum Carry {
     /// A Brent-Kung scan over the summaries.
     Parallel,
-    /// One after the other (the paper, app:longseq), each `refresh`-th one refreshed.
-    Serial {
-        /// Every how many blocks the carry goes through the callback of [`Chunks::run_chunks`].
-        refresh: Option<usize>,
-    },
+    /// One after the other (the paper, app:longseq).
+    Serial,
 }
 
 /// Which work is done.
@@ -103,6 +106,10 @@ pub struct Options {
     /// Whether the broadcast B and C of all tokens stay in memory for all chunks (`2 L` ciphertexts for each
     /// pattern of groups), or are made again for each chunk.
     pub hold: bool,
+    /// Whether a state enters; else `h_0 = 0`. Only with [`Work::Needed`], as is the next.
+    pub carry_in: bool,
+    /// Whether the state after the last token is a result too.
+    pub carry_out: bool,
     /// The level of the results.
     pub end: usize,
 }
@@ -110,13 +117,19 @@ pub struct Options {
 impl Options {
     /// One block of all tokens in full ciphertexts, Brent-Kung, only what is needed.
     pub fn whole(shape: &ScanShape, slots: usize) -> Self {
-        let (topology, carry) = (Topology::BrentKung, Carry::Parallel);
-        Self { state_slots: slots, block: shape.tokens, topology, carry, work: Work::Needed, hold: true, end: 0 }
+        Self {
+            state_slots: slots,
+            block: shape.tokens,
+            topology: Topology::BrentKung,
+            carry: Carry::Parallel,
+            work: Work::Needed,
+            hold: true,
+            carry_in: false,
+            carry_out: false,
+            end: 0,
+        }
     }
 }
-
-/// The callback that refreshes carries: ciphertexts of the same values at [`Chunks::carry_level`] or above.
-pub type RefreshCarry<'a, C> = &'a dyn Fn(Vec<C>) -> Result<Vec<C>>;
 
 /// The kernel for one shape.
 #[derive(Debug, Clone)]
@@ -167,11 +180,14 @@ impl Chunks {
         if options.block == 0 || options.block > tokens {
             return Err(refuse("tokens of a block", options.block, format!("1 to {tokens} (the tokens) are possible")));
         }
-        if options.carry == (Carry::Serial { refresh: Some(0) }) {
-            return Err(refuse("blocks between refreshes", 0, "at least 1 is needed"));
+        let counted = options.work == Work::Counted;
+        if (options.carry_in || options.carry_out) && (counted || factors.complex()) {
+            let need =
+                "what the paper counts begins with 0, and a complex state stays: take Work::Needed, real factors";
+            return Err(refuse("states that enter or leave", 1, need));
         }
         factors.check(&shape)?;
-        let layout = Layout::new(shape, factors, slots, options.state_slots);
+        let layout = Layout::new(shape, factors, slots, options.state_slots, options.carry_in);
         Ok(Self { layout, options, plan: Plan::new(tokens, &options) })
     }
 
@@ -195,10 +211,15 @@ impl Chunks {
     /// on, so that it is at most the paper's `C_res`, and equal to it for [`Work::Counted`], carries in
     /// parallel and powers of two.
     pub fn compositions(&self) -> u64 {
-        let plan = &self.plan;
-        let networks = plan.first.iter().chain(&plan.replay).chain([&plan.carries]);
-        let nodes: usize = networks.flat_map(|n| &n.stages).map(Vec::len).sum();
-        (nodes + plan.blocks.iter().skip(1).sum::<usize>()) as u64
+        let nodes: usize = self.plan.networks().flat_map(|n| &n.stages).map(Vec::len).sum();
+        (nodes + self.plan.injected()) as u64
+    }
+
+    /// Groups of `d_s` tokens whose decays a block that begins at token `first` takes.
+    fn decay_groups(&self, first: usize, network: &Network) -> Range<usize> {
+        let used = network.leaves.iter().any(|need| need.a.is_some());
+        let end = (first + network.leaves.len()).div_ceil(self.layout.state);
+        if used { first / self.layout.state..end } else { 0..0 }
     }
 
     /// Relinearisations of the compositions, of the count of a run: the part `compose` of its ledger.
@@ -208,18 +229,22 @@ impl Chunks {
 
     /// Rotations of broadcasts, which the paper does not count. `x` and `a` are broadcast over states for
     /// each update that is built, B too unless it is held, C once; a decay is broadcast over channels for
-    /// each composition ([`Work::Counted`]) or each leaf. Known factors and decays for each state are not.
+    /// each composition ([`Work::Counted`]) or each group of tokens that a block has a part in. Known factors and decays for each state are not.
     pub fn broadcasts(&self) -> u64 {
         let (layout, plan) = (&self.layout, &self.plan);
         let log = |n: usize| u64::from(n.ilog2());
+        let passes = || plan.first.iter().enumerate().chain(plan.replay.iter().enumerate());
         let leaves = |used: fn(&plan::Need) -> bool| {
-            let networks = plan.first.iter().chain(&plan.replay);
-            networks.flat_map(|n| &n.leaves).filter(|need| used(need)).count() as u64
+            passes().flat_map(|(_, n)| &n.leaves).filter(|need| used(need)).count() as u64
         };
-        let Factors { a, per, b, c } = &layout.factors;
-        let compact = a.encrypted() && *per == Per::Head;
+        let (Factors { b, c, .. }, compact) = (&layout.factors, layout.compact_decays());
         let (updates, decays) = (leaves(|n| n.s.is_some()), if compact { leaves(|n| n.a.is_some()) } else { 0 });
-        let wide = if compact && self.options.work == Work::Counted { self.compositions() } else { decays };
+        let groups = || passes().map(|(j, n)| self.decay_groups(j * self.options.block, n).len() as u64).sum();
+        let wide = match self.options.work {
+            _ if !compact => 0,
+            Work::Counted => self.compositions(),
+            Work::Needed => groups(),
+        };
         let (chunks, tokens) = (layout.chunks as u64, layout.shape.tokens as u64);
         let [b, c] = [b, c].map(|f| u64::from(f.encrypted()));
         let factors = if self.options.hold {
@@ -231,9 +256,13 @@ impl Chunks {
         chunks * own + factors * log(layout.group_run)
     }
 
-    /// The level that a refreshed carry must have at least; nothing if no carry is refreshed.
-    pub fn carry_level(&self) -> Option<usize> {
-        self.plan.carry_level()
+    /// All key switches of a packet of Mamba-2, by formula: products of all chunks, broadcasts, and the
+    /// reduction.
+    pub fn key_switches(&self) -> u64 {
+        let (layout, chunks) = (&self.layout, self.layout.chunks);
+        let conjugations = if self.options.work == Work::Counted { chunks / 2 } else { 0 };
+        let reduction = chunks.div_ceil(2) * layout.state.ilog2() as usize + conjugations;
+        (chunks * self.plan.products() + layout.shape.tokens * reduction) as u64 + self.broadcasts()
     }
 
     /// The chunks of worker `g`: whole pairs, so that each result is made as by one worker alone. (The
@@ -251,40 +280,48 @@ impl Chunks {
         }
     }
 
+    /// Results of a pair of chunks, or of one where they are apart: outputs by groups of tokens, and a state.
+    fn results_of_pair(&self) -> usize {
+        self.layout.token_groups() + usize::from(self.options.carry_out)
+    }
+
     /// The results that [`Chunks::run_chunks`] makes for these chunks.
     pub fn results_of(&self, chunks: &Range<usize>) -> Range<usize> {
-        let units = |c: usize| c.div_ceil(self.width()) * self.layout.token_groups();
+        let units = |c: usize| c.div_ceil(self.width()) * self.results_of_pair();
         units(chunks.start)..units(chunks.end)
     }
 
     /// Computes the results of some chunks: whole pairs, see [`Chunks::range`].
     ///
     /// # Errors
-    /// If a pair is split, if a refresh is needed and there is none, or if the back end refuses an operation.
+    /// If a pair is split, or if the back end refuses an operation.
     pub fn run_chunks<B: Backend>(
         &self,
         backend: &B,
         input: &(impl Fn(usize) -> Result<B::Ct> + Sync),
         chunks: Range<usize>,
-        refresh: Option<RefreshCarry<'_, B::Ct>>,
     ) -> Result<Vec<B::Ct>> {
         let whole = |c: usize| c.is_multiple_of(2) || c == self.layout.chunks;
         if !whole(chunks.start) || !whole(chunks.end) || chunks.end > self.layout.chunks {
             let need = format!("pairs of the {} chunks cannot be split: take Chunks::range", self.layout.chunks);
             return Err(refuse("end of a range of chunks", chunks.end, need));
         }
-        if self.carry_level().is_some() && refresh.is_none() {
-            let need = "a carry is to be refreshed: give run_chunks a callback";
-            return Err(refuse("blocks", self.plan.blocks.len(), need));
-        }
         if backend.slots() != self.layout.slots {
             return Err(refuse("slots", backend.slots(), format!("the kernel is laid out for {}", self.layout.slots)));
         }
         let run = Run::new(self, backend, input);
+        let all: Vec<usize> = chunks.clone().collect();
+        let pairs: Vec<&[usize]> = all.chunks(2).collect();
         let mut results = Vec::with_capacity(self.results_of(&chunks).len());
-        for first in chunks.clone().step_by(2) {
-            let pair: Vec<usize> = (first..chunks.end.min(first + 2)).collect();
-            results.extend(run.pair(&pair, refresh)?);
+        let mut made = vec![!self.options.hold; self.layout.patterns.len()];
+        let mut at = 0;
+        while at < pairs.len() {
+            // Whole pairs that find B and C broadcast all do the same.
+            let found = |pair: &&&[usize]| pair.len() == 2 && pair.iter().all(|&c| made[self.layout.pattern_of[c]]);
+            let alike = pairs[at..].iter().take_while(found).count().max(1);
+            results.extend(backend.alike(alike, |i| run.pair(pairs[at + i]))?.into_iter().flatten());
+            pairs[at].iter().for_each(|&c| made[self.layout.pattern_of[c]] = true);
+            at += alike;
         }
         Ok(results)
     }
@@ -312,6 +349,7 @@ impl HeScan for Chunks {
                 self.plan.leaf(source.column).a.unwrap_or(self.options.end)
             }
             Tensor::X | Tensor::A | Tensor::B => self.plan.top,
+            Tensor::State => self.plan.enters.unwrap_or(self.plan.top),
         }
     }
 
@@ -324,13 +362,23 @@ impl HeScan for Chunks {
     }
 
     fn outputs(&self, i: usize) -> Vec<Lane<u32>> {
-        let groups = self.layout.token_groups();
-        let first = i / groups * self.width();
+        let first = i / self.results_of_pair() * self.width();
         let parts: Vec<usize> = (first..self.layout.chunks.min(first + self.width())).collect();
-        self.layout.outputs(&parts, i % groups)
+        if self.holds_state(i) {
+            return self.layout.states(&parts);
+        }
+        self.layout.outputs(&parts, i % self.results_of_pair())
+    }
+
+    fn carried(&self) -> [bool; 2] {
+        [self.options.carry_in, self.options.carry_out]
+    }
+
+    fn holds_state(&self, i: usize) -> bool {
+        i % self.results_of_pair() == self.layout.token_groups()
     }
 
     fn run<B: Backend>(&self, backend: &B, input: &(impl Fn(usize) -> Result<B::Ct> + Sync)) -> Result<Vec<B::Ct>> {
-        self.run_chunks(backend, input, 0..self.layout.chunks, None)
+        self.run_chunks(backend, input, 0..self.layout.chunks)
     }
 }

@@ -1,7 +1,7 @@
 //! Runs the schedule on a pair of chunks.
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use fesc_hybrid::backend::{Backend, Term};
 use fesc_hybrid::{HybridError, Result};
@@ -9,7 +9,7 @@ use fesc_hybrid::{HybridError, Result};
 use super::broadcast::{Decay, Mask};
 use super::layout::Tensor;
 use super::plan::{Need, Network, Step};
-use super::{Chunks, RefreshCarry, Work, refuse};
+use super::{Chunks, Work, refuse};
 
 /// An affine map: what is needed of it.
 struct Map<C> {
@@ -17,8 +17,11 @@ struct Map<C> {
     s: Option<C>,
 }
 
-/// Contracted states of a block, and its last state if that is a carry.
+/// Contracted states of a block, and its last state if somebody needs it.
 type Replayed<C> = (Vec<C>, Option<C>);
+
+/// An input that was expanded, and which it is.
+type Expanded<C> = Mutex<Option<(usize, Arc<C>)>>;
 
 /// A kernel, a back end and a packet.
 pub(super) struct Run<'a, B: Backend, F> {
@@ -27,10 +30,16 @@ pub(super) struct Run<'a, B: Backend, F> {
     pub(super) input: &'a F,
     /// Broadcast B and C, by pattern and token; empty if they are not held.
     pub(super) held: [Vec<OnceLock<B::Ct>>; 2],
+    /// The inputs of each tensor that were asked for last: one serves many tokens.
+    last: [Expanded<B::Ct>; 4],
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A part of a map that the plan says is there.
-fn kept<T>(part: Option<&T>) -> Result<&T> {
+pub(super) fn kept<T>(part: Option<&T>) -> Result<&T> {
     part.ok_or_else(|| refuse("parts of a map", 0, "the plan of levels dropped a value that a step needs"))
 }
 
@@ -38,31 +47,32 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
     pub fn new(kernel: &'a Chunks, backend: &'a B, input: &'a F) -> Self {
         let count = if kernel.options.hold { kernel.layout.patterns.len() * kernel.layout.shape.tokens } else { 0 };
         let none = || (0..count).map(|_| OnceLock::new()).collect();
-        Self { kernel, backend, input, held: [none(), none()] }
+        Self { kernel, backend, input, held: [none(), none()], last: Default::default() }
     }
 
-    /// The results of two chunks, or of the last one alone.
-    pub fn pair(&self, chunks: &[usize], refresh: Option<RefreshCarry<'_, B::Ct>>) -> Result<Vec<B::Ct>> {
-        let plan = &self.kernel.plan;
-        let mut carries = chunks.iter().map(|&c| self.carries(c, refresh)).collect::<Result<Vec<_>>>()?;
-        let parts = match self.kernel.options.work {
+    /// The results of two chunks, or of the last one alone: outputs by groups of tokens, then the state that
+    /// is handed on.
+    pub fn pair(&self, chunks: &[usize]) -> Result<Vec<B::Ct>> {
+        let (plan, options) = (&self.kernel.plan, &self.kernel.options);
+        let mut carries = chunks.iter().map(|&c| self.carries(c)).collect::<Result<Vec<_>>>()?;
+        let parts = match options.work {
             Work::Counted => chunks.len(),
             Work::Needed => 1,
         };
         let mut results: Vec<Vec<B::Ct>> = (0..parts).map(|_| Vec::new()).collect();
         let mut open: Vec<B::Sum> = Vec::new();
+        let mut states: Vec<B::Ct> = Vec::new();
         let state = self.kernel.layout.state;
         let mut first = 0;
         for (j, &size) in plan.blocks.iter().enumerate() {
             let mut contracted = Vec::with_capacity(chunks.len());
             for (&chunk, carries) in chunks.iter().zip(&mut carries) {
-                if plan.stream.as_ref().is_some_and(|s| s.refreshes[j].is_some()) {
-                    carries.last_mut().map_or(Ok(()), |carry| self.refresh(carry, refresh))?;
-                }
-                let carry = j.checked_sub(1).and_then(|at| carries.get(at));
-                let (values, last) = self.replay(chunk, j, first, carry)?;
+                let at = (j + usize::from(options.carry_in)).checked_sub(1);
+                let (values, last) = self.replay(chunk, j, first, at.and_then(|at| carries.get(at)))?;
                 contracted.push(values);
-                if plan.stream.is_some() {
+                if j + 1 == plan.blocks.len() {
+                    states.extend(last);
+                } else if plan.stream.is_some() {
                     // Only the last carry is needed.
                     carries.last_mut().into_iter().for_each(|old| *old = Map { a: None, s: None });
                     carries.push(Map { a: None, s: last });
@@ -77,33 +87,49 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
             }
             first += size;
         }
-        Ok(results.into_iter().flatten().collect())
+        let mut results: Vec<B::Ct> = results.into_iter().flatten().collect();
+        if options.carry_out {
+            let states = self.packed(&states.iter().collect::<Vec<_>>())?;
+            results.push(self.backend.lower(&states, options.end)?);
+        }
+        // The next pair has another x, and mostly finds B and C.
+        self.last.iter().for_each(|last| *lock(last) = None);
+        Ok(results)
     }
 
-    /// Pass one and the scan over summaries: the carry of block `j` at `j - 1`.
-    fn carries(&self, chunk: usize, refresh: Option<RefreshCarry<'_, B::Ct>>) -> Result<Vec<Map<B::Ct>>> {
+    /// The state that enters, pass one and the scan over summaries: the carries of all blocks that have one,
+    /// or with one pass those that are there before it.
+    fn carries(&self, chunk: usize) -> Result<Vec<Map<B::Ct>>> {
         let plan = &self.kernel.plan;
-        let mut summaries = Vec::with_capacity(plan.first.len());
+        let mut summaries = Vec::with_capacity(plan.first.len() + 1);
+        if let Some(level) = plan.enters {
+            let state = (self.input)(self.kernel.layout.index(Tensor::State, chunk, 0))?;
+            summaries.push(Map { a: None, s: Some(self.at(&state, level)?.into_owned()) });
+        }
         let mut first = 0;
         for (network, size) in plan.first.iter().zip(&plan.blocks) {
             let mut maps = self.leaves(chunk, first, network, "build again")?;
-            self.network(chunk, network, &mut maps, None)?;
+            self.network(chunk, network, &mut maps)?;
             summaries.extend(maps.pop());
             first += size;
         }
-        self.network(chunk, &plan.carries, &mut summaries, refresh)?;
+        self.network(chunk, &plan.carries, &mut summaries)?;
         Ok(summaries)
     }
 
-    /// Pass two on one block: its contracted states, and its last state where that is a carry.
+    /// Pass two on one block: its contracted states, and its last state where that is handed on.
     fn replay(&self, chunk: usize, j: usize, first: usize, carry: Option<&Map<B::Ct>>) -> Result<Replayed<B::Ct>> {
         let plan = &self.kernel.plan;
         let mut maps = self.leaves(chunk, first, &plan.replay[j], "build")?;
-        self.network(chunk, &plan.replay[j], &mut maps, None)?;
-        let streamed = plan.stream.as_ref().map(|s| s.last[j]);
+        self.network(chunk, &plan.replay[j], &mut maps)?;
+        let handed = match j + 1 == plan.blocks.len() {
+            true => self.kernel.options.carry_out,
+            false => plan.stream.is_some(),
+        };
         let mut done = self.backend.each(maps.len(), |t| {
-            let last = streamed.filter(|_| t + 1 == maps.len());
-            let need = Need { s: last.or(plan.inject.s), ..plan.inject };
+            let last = t + 1 == maps.len();
+            let level = plan.stream.as_ref().filter(|_| last).map(|levels| levels[j]);
+            let need = Need { s: level.or(plan.inject.s), ..plan.inject };
             let with_carry = match carry {
                 Some(carry) => Some(self.compose(chunk, need, carry, &maps[t])?),
                 None => None,
@@ -111,7 +137,8 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
             let state = kept(with_carry.as_ref().unwrap_or(&maps[t]).s.as_ref())?;
             let factor = self.factor(Tensor::C, chunk, first + t, plan.contract)?;
             let low = self.at(state, plan.contract)?;
-            Ok((self.backend.combine(plan.contract, &[factor.times(&low)])?, last.map(|_| state.clone())))
+            let value = self.backend.combine(plan.contract, &[factor.times(&low)])?;
+            Ok((value, (last && handed).then(|| state.clone())))
         })?;
         let last = done.last_mut().and_then(|(_, last)| last.take());
         Ok((done.into_iter().map(|(value, _)| value).collect(), last))
@@ -119,12 +146,28 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
 
     /// The maps of the tokens of a block.
     fn leaves(&self, chunk: usize, first: usize, network: &Network, part: &'static str) -> Result<Vec<Map<B::Ct>>> {
+        let decays = self.decays(chunk, first, network)?;
         self.backend.each(network.leaves.len(), |t| {
             let need = network.leaves[t];
-            let a = need.a.map(|l| self.decay(chunk, first + t, l)).transpose()?;
+            let a = need.a.map(|l| self.decay(chunk, first + t, l, (first, &decays))).transpose()?;
             let s = need.s.map(|l| self.update(chunk, first + t, l, part)).transpose()?;
             Ok(Map { a, s })
         })
+    }
+
+    /// An input, which several tokens share: the last one of its tensor stays.
+    pub(super) fn source(&self, tensor: Tensor, chunk: usize, token: usize) -> Result<Arc<B::Ct>> {
+        let index = self.kernel.layout.index(tensor, chunk, token);
+        let Some(last) = self.last.get(tensor as usize) else { return Ok(Arc::new((self.input)(index)?)) };
+        let mut last = lock(last);
+        match &*last {
+            Some((at, c)) if *at == index => Ok(c.clone()),
+            _ => {
+                // The old one goes before the new one comes.
+                *last = None;
+                Ok(last.insert((index, Arc::new((self.input)(index)?))).1.clone())
+            }
+        }
     }
 
     /// A value at a level, not copied if it is there already.
@@ -167,19 +210,8 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
     }
 
     /// Runs a network on maps, in place.
-    fn network(
-        &self,
-        chunk: usize,
-        network: &Network,
-        maps: &mut [Map<B::Ct>],
-        refresh: Option<RefreshCarry<'_, B::Ct>>,
-    ) -> Result<()> {
-        let mut refreshes = network.refreshes.iter().peekable();
-        for i in 0..=network.stages.len() {
-            while let Some(due) = refreshes.next_if(|r| r.before == i) {
-                self.refresh(&mut maps[due.position], refresh)?;
-            }
-            let Some(stage) = network.stages.get(i) else { break };
+    fn network(&self, chunk: usize, network: &Network, maps: &mut [Map<B::Ct>]) -> Result<()> {
+        for stage in &network.stages {
             let new = self.backend.each(stage.len(), |n| {
                 let Step { node, need } = stage[n];
                 self.compose(chunk, need, &maps[node.left], &maps[node.right])
@@ -191,37 +223,25 @@ impl<'a, B: Backend, F: Fn(usize) -> Result<B::Ct> + Sync> Run<'a, B, F> {
         Ok(())
     }
 
-    /// A carry at a high level again.
-    fn refresh(&self, map: &mut Map<B::Ct>, refresh: Option<RefreshCarry<'_, B::Ct>>) -> Result<()> {
-        let Some(refresh) = refresh else { return Ok(()) };
-        let (decay, known) = match map.a.take() {
-            Some(Decay::Ct(c)) => (Some(c), None),
-            known => (None, known),
-        };
-        let parts: Vec<B::Ct> = [map.s.take(), decay].into_iter().flatten().collect();
-        let mut fresh = refresh(parts)?.into_iter();
-        map.s = fresh.next();
-        map.a = known.or_else(|| fresh.next().map(Decay::Ct));
-        Ok(())
+    /// One or two chunks in the two parts of a ciphertext.
+    fn packed(&self, parts: &[&B::Ct]) -> Result<B::Ct> {
+        match parts {
+            [one, two] => self.backend.add(one, &self.backend.times_i(two)?),
+            [one] => Ok(B::Ct::clone(one)),
+            _ => Err(refuse("chunks of a pair", parts.len(), "1 or 2 are possible")),
+        }
     }
 
     /// One tree of rotations for the contracted states of one or two chunks, to a place of each channel.
     fn reduce(&self, parts: &[&B::Ct], place: usize) -> Result<Vec<B::Ct>> {
         let (backend, state) = (self.backend, self.kernel.layout.state);
         let packed = match parts {
-            [one, two] => {
+            // Twice the real parts of both. Of one alone, the imaginary part is nobody's output.
+            [one, two] if self.kernel.layout.factors.complex() => {
                 let second = backend.times_i(two)?;
-                let both = backend.add(one, &second)?;
-                if self.kernel.layout.factors.complex() {
-                    // Twice the real parts of both.
-                    backend.add(&both, &backend.conjugate(&backend.sub(one, &second)?)?)?
-                } else {
-                    both
-                }
+                backend.add(&backend.add(one, &second)?, &backend.conjugate(&backend.sub(one, &second)?)?)?
             }
-            // The imaginary part, if there is one, is nobody's output.
-            [one] => B::Ct::clone(one),
-            _ => return Err(refuse("chunks of a pair", parts.len(), "1 or 2 are possible")),
+            parts => self.packed(parts)?,
         };
         let sum = self.axis(packed, 1, state, |bit| place >> bit & 1 == 0)?;
         if self.kernel.options.work == Work::Needed || parts.len() == 1 {

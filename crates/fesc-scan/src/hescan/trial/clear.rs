@@ -16,11 +16,15 @@ pub struct ClearPacket {
     a: Vec<f64>,
     b: Vec<f64>,
     c: Vec<f64>,
+    /// The state that enters: coordinate by coordinate, rows of channels.
+    state: Vec<f64>,
+    /// Whether the last state is an output too.
+    carry_out: bool,
 }
 
 impl ClearPacket {
     /// Values in -1 .. 1, decays of absolute values in 0 .. 1, every second one of a token's above 0.9; what
-    /// the server knows is as given.
+    /// the server knows is as given. No state enters or is handed on.
     pub fn random(shape: ScanShape, factors: &Factors, seed: u8) -> Self {
         let mut prg = Prg::from_seed([seed; 16]);
         let mut unit = || (prg.next_u64() >> 11) as f64 / 2f64.powi(53);
@@ -46,7 +50,36 @@ impl ClearPacket {
             };
             (0..numbers).flat_map(turned).collect()
         });
-        Self { shape, factors: factors.clone(), x, a, b, c }
+        let state = vec![0.0; shape.state * shape.channels()];
+        Self { shape, factors: factors.clone(), x, a, b, c, state, carry_out: false }
+    }
+
+    /// What a kernel takes: with a state in -1 .. 1, if one enters.
+    pub fn of(kernel: &impl HeScan, seed: u8) -> Self {
+        let [carry_in, carry_out] = kernel.carried();
+        let mut clear = Self { carry_out, ..Self::random(*kernel.shape(), kernel.factors(), seed) };
+        if carry_in {
+            let mut prg = Prg::from_seed([!seed; 16]);
+            clear.state.fill_with(|| (prg.next_u64() >> 11) as f64 / 2f64.powi(52) - 1.0);
+        }
+        clear
+    }
+
+    /// Some tokens of a packet of Mamba-2, after a state that came from elsewhere ([`Value::State`]).
+    #[must_use]
+    pub fn part(&self, tokens: std::ops::Range<usize>, state: Vec<f64>) -> Self {
+        let ScanShape { heads, groups, state: coordinates, .. } = self.shape;
+        let cut = |all: &[f64], width: usize| all[tokens.start * width..tokens.end * width].to_vec();
+        Self {
+            shape: ScanShape { tokens: tokens.len(), ..self.shape },
+            factors: self.factors.clone(),
+            x: cut(&self.x, self.shape.channels()),
+            a: cut(&self.a, heads),
+            b: cut(&self.b, groups * coordinates),
+            c: cut(&self.c, groups * coordinates),
+            state,
+            carry_out: self.carry_out,
+        }
     }
 
     /// The packet's a, B and C as the server's: for every token, or those of the first for all.
@@ -63,6 +96,7 @@ impl ClearPacket {
             Value::A(i) => self.a[i as usize],
             Value::B(i) => self.b[i as usize],
             Value::C(i) => self.c[i as usize],
+            Value::State(i) => self.state[i as usize],
             Value::Decays { head, from, to } => {
                 decay_product(&self.a, self.shape.heads, head as usize, from as usize..to as usize)
             }
@@ -75,7 +109,7 @@ impl ClearPacket {
         kernel.lanes(i).into_iter().map(|[re, im]| Complex64::new(part(re), part(im))).collect()
     }
 
-    /// `m_t[e]` at `t E + e`, token by token.
+    /// `m_t[e]` at `t E + e`, token by token, and the last state behind them if a kernel hands it on.
     pub fn recurrence(&self) -> Vec<f64> {
         let ScanShape { tokens, head_dim, groups, state, .. } = self.shape;
         let (channels, factors) = (self.shape.channels(), &self.factors);
@@ -83,7 +117,7 @@ impl ClearPacket {
             let t = if matches!(factor.given, Given::Fixed(_)) { 0 } else { t };
             factor.number(values, t * size + n)
         };
-        let mut h = vec![Complex64::ZERO; channels * state];
+        let mut h: Vec<Complex64> = self.state.iter().map(|&s| s.into()).collect();
         let mut m = vec![0.0; tokens * channels];
         for t in 0..tokens {
             for e in 0..channels {
@@ -93,11 +127,14 @@ impl ClearPacket {
                     let a = number(&factors.a, &self.a, t, factors.decays(&self.shape), decay);
                     let b = number(&factors.b, &self.b, t, groups * state, group + i);
                     let c = number(&factors.c, &self.c, t, groups * state, group + i);
-                    let s = &mut h[e * state + i];
+                    let s = &mut h[i * channels + e];
                     *s = a * *s + b * self.x[t * channels + e];
                     m[t * channels + e] += (c * *s).re;
                 }
             }
+        }
+        if self.carry_out {
+            m.extend(h.iter().map(|s| s.re));
         }
         m
     }
@@ -110,7 +147,9 @@ impl ClearPacket {
 
 /// For every output the sum of what the parts of results say that name it.
 fn gather<S: Iterator<Item = [f64; 2]>>(kernel: &impl HeScan, results: impl Iterator<Item = S>) -> Vec<f64> {
-    let mut sums = vec![0.0; kernel.shape().tokens * kernel.shape().channels()];
+    let shape = kernel.shape();
+    let rows = shape.tokens + if kernel.carried()[1] { shape.state } else { 0 };
+    let mut sums = vec![0.0; rows * shape.channels()];
     for (i, slots) in results.enumerate() {
         for (lane, parts) in kernel.outputs(i).into_iter().zip(slots) {
             for (place, part) in lane.into_iter().zip(parts) {
@@ -163,7 +202,7 @@ impl Precision {
 /// # Errors
 /// If the back end refuses an operation.
 pub fn in_the_clear(kernel: &impl HeScan, plain: &Plain, seed: u8) -> Result<Precision> {
-    let clear = ClearPacket::random(*kernel.shape(), kernel.factors(), seed);
+    let clear = ClearPacket::of(kernel, seed);
     let results = kernel.run(plain, &|i| plain.fresh(&clear.slots(kernel, i), kernel.level(i)))?;
     Ok(Precision::of(&clear.read(kernel, results.iter().map(|c| c.slots())), &clear.recurrence()))
 }
@@ -173,7 +212,7 @@ pub fn in_the_clear(kernel: &impl HeScan, plain: &Plain, seed: u8) -> Result<Pre
 /// # Errors
 /// If the back end refuses an operation.
 pub fn noise(kernel: &impl HeScan, params: &Params, seed: u8) -> Result<f64> {
-    let (plain, clear) = (Plain::of(params), ClearPacket::random(*kernel.shape(), kernel.factors(), seed));
+    let (plain, clear) = (Plain::of(params), ClearPacket::of(kernel, seed));
     let results = kernel.run(&plain, &|i| plain.fresh(&clear.slots(kernel, i), kernel.level(i)))?;
     // Half of a slot's error is in each part.
     let squares = gather(kernel, results.iter().map(|c| c.errors().iter().map(|e| [e / 2.0; 2])));

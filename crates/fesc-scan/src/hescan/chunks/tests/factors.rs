@@ -75,26 +75,18 @@ fn every_way_to_give_factors_equals_the_recurrence() {
 }
 
 #[test]
-fn known_carries_are_not_refreshed() {
+fn a_real_state_enters_whoever_has_the_factors() {
     let shape = shape([13, 2, 4, 1, 4]);
-    for who in [Who::Nobody, Who::Server] {
-        let given = factors(shape, Per::State, [(who, true), (Who::Server, true), (Who::Nobody, false)]);
-        let carry = Carry::Serial { refresh: Some(2) };
-        for work in [NEEDED, COUNTED] {
-            let options = Options { carry, work, end: 1, ..options(16, 2) };
-            let kernel = with(shape, 16, options, given.clone());
-            let plain = Plain::new(Chain::ideal(16, 40, kernel.plan.top, 3));
-            let clear = ClearPacket::random(shape, kernel.factors(), 3);
-            let input = |i| plain.fresh(&clear.slots(&kernel, i), kernel.level(i));
-            let again = |carries: Vec<PlainCt>| {
-                // One pass refreshes states; two passes the decays before a block too, unless they are known.
-                assert_eq!(carries.len(), if work == COUNTED && who == Who::Nobody { 2 } else { 1 });
-                carries.iter().map(|c| plain.fresh(c.slots(), kernel.carry_level().unwrap())).collect()
-            };
-            let results = kernel.run_chunks(&plain, &input, 0..kernel.chunks(), Some(&again)).unwrap();
-            assert!(error(&clear, &kernel, &results) < 1e-9);
+    for (who, per) in [(Who::Nobody, Per::State), (Who::Server, Per::State), (Who::ServerOnce, Per::Head)] {
+        let given = factors(shape, per, [(who, false), (Who::Server, false), (Who::Nobody, false)]);
+        for carry in [PARALLEL, SERIAL] {
+            let options = Options { carry, carry_in: true, carry_out: true, end: 1, ..options(16, 4) };
+            holds_with(&with(shape, 16, options, given.clone()), 16);
         }
     }
+    let complex = factors(shape, Per::State, [(Who::Server, true); 3]);
+    let options = Options { carry_out: true, ..options(16, 4) };
+    assert!(Chunks::with_factors(shape, 16, options, complex).is_err());
 }
 
 /// The paper, tab:cross_ssm_family: 0, 0, 0, 988 and 5,928.
