@@ -7,7 +7,8 @@
 //! both     Enc(y)  ->  shares of y                           ToShares
 //! ```
 //!
-//! Inputs of the kernel are numbered through all tensors. Cost: the sum of its conversions.
+//! Inputs of the kernel are numbered through all tensors, results through all ways down. Cost: the sum of its
+//! conversions.
 
 use fesc_ckks::Ciphertext;
 use fesc_mpc::{Ledger, Party, Shared};
@@ -24,8 +25,8 @@ use crate::{HybridError, Result};
 pub struct Circuit {
     /// One for each tensor.
     pub up: Vec<ToCiphertexts>,
-    /// Of all results.
-    pub down: ToShares,
+    /// One for each kind of results: those of the first come first.
+    pub down: Vec<ToShares>,
 }
 
 /// The encrypted inputs of a circuit.
@@ -55,21 +56,22 @@ impl Circuit {
     /// None for shapes that were made.
     pub fn declare(&self, ledger: &mut Ledger) -> Result<()> {
         self.up.iter().try_for_each(|up| up.declare(ledger))?;
-        self.down.declare(ledger);
+        self.down.iter().for_each(|down| down.declare(ledger));
         Ok(())
     }
 
-    /// Shares of both lanes of all results. `evaluate` runs at the server.
+    /// Shares of both lanes of all results of each kind. `evaluate` runs at the server.
     ///
     /// # Errors
-    /// Tensors that are not the shapes', what the kernel refuses, and those of channel and correlations.
+    /// Tensors or results that are not the shapes', what the kernel refuses, and those of channel and
+    /// correlations.
     pub fn run(
         &self,
         party: &mut Party,
         keys: Keys<'_>,
         tensors: &[&Shared],
         evaluate: impl FnOnce(&Ckks, &Inputs) -> Result<Vec<Ciphertext>>,
-    ) -> Result<Lanes> {
+    ) -> Result<Vec<Lanes>> {
         check_len("tensors of a circuit", self.up.len(), tensors.len())?;
         let shapes = self.up.iter().zip(tensors);
         match keys {
@@ -77,13 +79,21 @@ impl Circuit {
                 for (up, x) in shapes {
                     up.run_client(party, &keys.secret, x, &mut keys.prg)?;
                 }
-                self.down.run_client(party, &keys.secret)
+                self.down.iter().map(|down| down.run_client(party, &keys.secret)).collect()
             }
             Keys::Server(keys) => {
                 let owner = keys.public.id();
                 let held = shapes.map(|(up, x)| up.hold_server(party, owner, x)).collect::<Result<Vec<_>>>()?;
                 let results = evaluate(&keys.backend, &Inputs(held))?;
-                self.down.run_server(party, keys.backend.evaluator(), &keys.public, &results, &mut keys.fork())
+                let count = self.down.iter().map(ToShares::ciphertexts).sum();
+                check_len("results of a circuit", count, results.len())?;
+                let mut rest = &results[..];
+                let mut down = |down: &ToShares| {
+                    let (own, after) = rest.split_at(down.ciphertexts());
+                    rest = after;
+                    down.run_server(party, keys.backend.evaluator(), &keys.public, own, &mut keys.fork())
+                };
+                self.down.iter().map(&mut down).collect()
             }
         }
     }

@@ -1,9 +1,8 @@
 //! What of a schedule is under CKKS: kernels cut for its shapes, their keys, and how much crosses between
 //! shares and ciphertexts in one inference. Public, and the same for both parties.
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use fesc_hybrid::backend::{Backend, Chain, Count};
 use fesc_hybrid::ckks::server::EvaluationKeyPlan;
@@ -13,7 +12,7 @@ use fesc_hybrid::project::{InProjection, Layout, Pairing, Projection};
 use fesc_model::outline::Outline;
 use fesc_model::{Shape, plan};
 use fesc_scan::hescan::ScanShape;
-use fesc_scan::{Geometry, Totals};
+use fesc_scan::{Geometries, Totals};
 
 use crate::keys::KeySets;
 use crate::schedule::Segment;
@@ -25,8 +24,8 @@ const LEAST_SEGMENT: usize = 64;
 /// The kernels of a schedule that are under encryption.
 #[derive(Default)]
 pub(crate) struct Crossings {
-    /// The scan of the one segment.
-    pub scan: Option<Arc<Geometry>>,
+    /// Scans of all segments.
+    pub scan: Option<Geometries>,
     pub projections: Option<Projections>,
     totals: Option<Totals>,
 }
@@ -46,15 +45,15 @@ impl Crossings {
         let mut crossings = Self::default();
         let (mut values, mut masked) = (0, 0);
         if let plan::Scan::HeScan(kernel) = plan.scan {
-            let [segment] = segments else {
-                let most = fesc_model::outline::scale::SEGMENT;
-                return Err(InferError::Length { tokens: segments.iter().map(|s| s.tokens).sum(), most });
-            };
+            let tokens = segments.iter().map(|s| s.tokens).sum();
+            if segments.len() > 1 && !plan.scan.carries() {
+                return Err(InferError::Length { tokens, most: plan.scan.segment() });
+            }
             let &Shape { heads, head_dim, groups, state, .. } = shape;
-            let scan = ScanShape { tokens: segment.tokens, heads, head_dim, groups, state };
-            let geometry = Geometry::new(scan, kernel)?;
-            (values, masked) = (geometry.values(), geometry.masked());
-            crossings.scan = Some(geometry);
+            let spans: Vec<_> = segments.iter().map(Segment::span).collect();
+            let scan = Geometries::new(ScanShape { tokens, heads, head_dim, groups, state }, kernel, &spans)?;
+            Totals { values, masked } = scan.totals();
+            crossings.scan = Some(scan);
         }
         if plan.projection == plan::Projection::Ckks {
             let projections = Projections::new(shape, segments)?;
@@ -79,7 +78,7 @@ impl Crossings {
     pub fn keys(&self) -> KeySets<KeyShape> {
         KeySets {
             project: self.projections.as_ref().map(|p| KeyShape::new(p.params.clone(), p.plan.clone())),
-            scan: self.scan.as_ref().map(|geometry| geometry.keys()),
+            scan: self.scan.as_ref().map(|scan| scan.keys().clone()),
         }
     }
 }
@@ -96,13 +95,8 @@ impl Projections {
         };
         let convolved = shape.inner()..shape.inner() + shape.conv_dim();
         let (mut inputs, mut outputs) = (BTreeMap::new(), BTreeMap::new());
-        let mut rotations = BTreeSet::new();
-        let (mut conjugation, mut relinearisation) = (false, false);
-        let mut needs = |count: &Count| {
-            let plan = count.operations().key_plan();
-            rotations.extend(plan.rotations);
-            (conjugation, relinearisation) = (conjugation | plan.conjugation, relinearisation | plan.relinearisation);
-        };
+        let mut plan = EvaluationKeyPlan::default();
+        let mut needs = |count: &Count| plan.join(&count.operations().key_plan());
         for segment in segments {
             let rows = segment.before + segment.tokens;
             if let Entry::Vacant(entry) = inputs.entry(rows) {
@@ -122,7 +116,6 @@ impl Projections {
                 entry.insert(kernel);
             }
         }
-        let plan = EvaluationKeyPlan { rotations: rotations.into_iter().collect(), conjugation, relinearisation };
         Ok(Self { params, chain, inputs, outputs, plan })
     }
 

@@ -114,8 +114,8 @@ fn scan(schedule: &Schedule, layer: usize, segment: &Segment) -> Result<Box<dyn 
         return Ok(make(outline.shape(), forms, segment.tokens, segment.index > 0, !segment.last)?);
     }
     let (crossings, missing) = (schedule.crossings(), || refused(plan, "its scan has no ranges: take another outline"));
-    let (geometry, ranges) = (crossings.scan.as_ref().ok_or_else(missing)?, outline.ranges(layer).ok_or_else(missing)?);
-    Ok(Box::new(fesc_scan::Encrypted::new(geometry, forms, &ranges, crossings.totals())?))
+    let (scan, ranges) = (crossings.scan.as_ref().ok_or_else(missing)?, outline.ranges(layer).ok_or_else(missing)?);
+    Ok(Box::new(scan.scan(segment.span(), forms, &ranges, crossings.totals())?))
 }
 
 /// A norm of `rows` rows that come at `from` fractional bits.

@@ -8,14 +8,16 @@
 //! once                             head, reveal
 //! ```
 //!
-//! A segment is 2,048 tokens; what a layer carries from one to the next is the convolution's past and the
+//! A segment is 2,048 tokens, or the whole document where its scan is under encryption and keeps its state
+//! ([`fesc_model::plan::Scan::segment`]); what a layer carries from one to the next is the convolution's past and the
 //! scan's state. Memory therefore grows with the document only by the residual stream, 8 bytes a value.
 
 use fesc_hybrid::keys::KeyShape;
-use fesc_model::outline::scale::{HEAD, REVEAL, SEGMENT};
+use fesc_model::outline::scale::{HEAD, REVEAL};
 use fesc_model::outline::{LayerForms, NormForm, Outline};
 use fesc_mpc::{Cost, Ledger, Request};
 use fesc_rlwe::Params;
+use fesc_scan::Span;
 
 use std::sync::Arc;
 
@@ -78,6 +80,13 @@ pub(crate) struct Segment {
     /// Rows of the past that the convolution reads.
     pub before: usize,
     pub last: bool,
+}
+
+impl Segment {
+    /// What of it a scan must know.
+    pub fn span(&self) -> Span {
+        Span { tokens: self.tokens, carry_in: self.index > 0, carry_out: !self.last }
+    }
 }
 
 /// A piece of the schedule.
@@ -199,10 +208,11 @@ impl Schedule {
 
     pub(crate) fn segments(&self) -> impl Iterator<Item = Segment> + use<> {
         let (tokens, past) = (self.tokens, self.outline.shape().conv_width - 1);
-        (0..tokens.div_ceil(SEGMENT)).map(move |index| {
-            let first = index * SEGMENT;
-            let last = first + SEGMENT >= tokens;
-            Segment { index, first, tokens: SEGMENT.min(tokens - first), before: past.min(first), last }
+        let most = self.outline.plan().scan.segment();
+        (0..tokens.div_ceil(most)).map(move |index| {
+            let first = index * most;
+            let last = first + most >= tokens;
+            Segment { index, first, tokens: most.min(tokens - first), before: past.min(first), last }
         })
     }
 

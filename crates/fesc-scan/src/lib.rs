@@ -7,7 +7,7 @@
 //! # What is in it
 //! - [`Scan`], [`Packet`], [`Carry`]: the contract; [`on_shares`]: the kernel that a plan names;
 //! - [`Dual`]: the block dual form, one segment at a time, a [`Carry`] between segments;
-//! - [`hescan`]: the scan under CKKS; [`Encrypted`]: the same as a kernel on shares;
+//! - [`hescan`]: the scan under CKKS; [`Encrypted`]: the same as a kernel on shares; [`Refreshed`]: in parts;
 //! - [`cost_by_chunk`]: what the size of a chunk costs.
 //!
 //! # Example
@@ -45,7 +45,7 @@ mod tests;
 pub use contract::{Carry, Packet, Scan};
 pub use cost::{ChunkCost, cost_by_chunk};
 pub use dual::Dual;
-pub use encrypted::{Encrypted, Geometry, Totals};
+pub use encrypted::{Encrypted, Geometries, Geometry, Refreshed, Span, Totals};
 pub use error::{Result, ScanError};
 
 use fesc_model::outline::LayerForms;

@@ -59,6 +59,15 @@ pub struct EvaluationKeyPlan {
 }
 
 impl EvaluationKeyPlan {
+    /// Adds what another computation needs.
+    pub fn join(&mut self, other: &Self) {
+        self.rotations.extend(&other.rotations);
+        self.rotations.sort_unstable();
+        self.rotations.dedup();
+        self.conjugation |= other.conjugation;
+        self.relinearisation |= other.relinearisation;
+    }
+
     /// The keys, each once, in the order in which they are made.
     pub fn purposes(&self, params: &Params) -> Vec<KeyPurpose> {
         let mut elements: Vec<u32> = self.rotations.iter().map(|&k| rotation_element(params, k)).collect();

@@ -168,6 +168,17 @@ impl Backend for Count {
         Ok(c.clone())
     }
 
+    fn alike<T: Clone>(&self, count: usize, work: impl Fn(usize) -> Result<T>) -> Result<Vec<T>> {
+        if count < 2 {
+            return (0..count).map(work).collect();
+        }
+        let (operations, live) = (self.operations.mark(), self.live.start());
+        let first = work(0)?;
+        self.operations.repeat(&operations, count as u64);
+        self.live.end(&live, count as u64);
+        Ok(vec![first; count])
+    }
+
     fn part<T>(&self, name: &'static str, work: impl FnOnce() -> T) -> T {
         self.operations.open(name);
         let result = work();

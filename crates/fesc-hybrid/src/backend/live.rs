@@ -28,6 +28,32 @@ impl LiveCounts {
     pub fn most_bytes(&self) -> u64 {
         self.most_bytes.load(Ordering::Relaxed)
     }
+
+    /// Begins work that stands for several times the same: maxima count from here on.
+    pub(crate) fn start(&self) -> Before {
+        let begin = |now: &AtomicU64, most: &AtomicU64| {
+            let now = now.load(Ordering::Relaxed);
+            [now, most.swap(now, Ordering::Relaxed)]
+        };
+        Before { count: begin(&self.now, &self.most), bytes: begin(&self.bytes, &self.most_bytes) }
+    }
+
+    /// Ends it: the last of the `times` has the results of the others beside it.
+    pub(crate) fn end(&self, before: &Before, times: u64) {
+        let end = |[start, old]: [u64; 2], now: &AtomicU64, most: &AtomicU64| {
+            let results = now.load(Ordering::Relaxed).saturating_sub(start);
+            let last = most.load(Ordering::Relaxed) + (times - 1) * results;
+            most.store(last.max(old), Ordering::Relaxed);
+        };
+        end(before.count, &self.now, &self.most);
+        end(before.bytes, &self.bytes, &self.most_bytes);
+    }
+}
+
+/// What [`LiveCounts::start`] found: alive, and the maximum until then; as a number and in bytes.
+pub(crate) struct Before {
+    count: [u64; 2],
+    bytes: [u64; 2],
 }
 
 /// A maximum; it is seldom raised, and a look costs less than a write.

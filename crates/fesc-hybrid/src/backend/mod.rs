@@ -52,11 +52,21 @@ pub enum Term<'a, B: Backend + ?Sized> {
 }
 
 /// A ciphertext or a plaintext, where a circuit takes either.
-pub enum Factor<B: Backend + ?Sized> {
+pub enum Operand<B: Backend + ?Sized> {
     /// Encrypted.
     Ct(B::Ct),
     /// Known to whoever computes.
     Pt(B::Pt),
+}
+
+impl<B: Backend + ?Sized> Operand<B> {
+    /// The product of a ciphertext and this.
+    pub fn times<'a>(&'a self, c: &'a B::Ct) -> Term<'a, B> {
+        match self {
+            Self::Ct(own) => Term::Product(c, own),
+            Self::Pt(own) => Term::Plain(c, own),
+        }
+    }
 }
 
 /// For each of several sums: places of factors and what they are multiplied by.
@@ -217,6 +227,15 @@ pub trait Backend: Sync {
     /// # Errors
     /// The first error.
     fn each<T: Send>(&self, count: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+        (0..count).map(work).collect()
+    }
+
+    /// `work` for all numbers below `count`, in order, whose operations are all the same: a back end that only
+    /// counts does one of them.
+    ///
+    /// # Errors
+    /// The first error.
+    fn alike<T: Clone>(&self, count: usize, work: impl Fn(usize) -> Result<T>) -> Result<Vec<T>> {
         (0..count).map(work).collect()
     }
 

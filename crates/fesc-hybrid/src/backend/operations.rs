@@ -142,6 +142,12 @@ impl Inner {
     }
 }
 
+/// Counts at some time.
+pub(super) struct Mark {
+    all: Counts,
+    parts: Vec<Counts>,
+}
+
 /// The ledger of one back end. Threads share it.
 #[derive(Default)]
 pub struct Operations(Mutex<Inner>);
@@ -183,6 +189,27 @@ impl Operations {
     /// Ends the part that was opened last.
     pub(super) fn close(&self) {
         self.inner().open.pop();
+    }
+
+    /// What was counted so far, for [`Operations::repeat`].
+    pub(super) fn mark(&self) -> Mark {
+        let inner = self.inner();
+        Mark { all: inner.all.clone(), parts: inner.parts.iter().map(|(_, counts)| counts.clone()).collect() }
+    }
+
+    /// What was written since a mark happened `times` times, not once.
+    pub(super) fn repeat(&self, mark: &Mark, times: u64) {
+        let more = |counts: &mut Counts, before: &[Row]| {
+            for (level, row) in counts.iter_mut().enumerate() {
+                let before = before.get(level).copied().unwrap_or_default();
+                row.iter_mut().zip(before).for_each(|(n, old)| *n += (*n - old) * (times - 1));
+            }
+        };
+        let mut inner = self.inner();
+        more(&mut inner.all, &mark.all);
+        for (i, (_, counts)) in inner.parts.iter_mut().enumerate() {
+            more(counts, mark.parts.get(i).map_or(&[][..], |before| before));
+        }
     }
 
     /// Counts of each part.

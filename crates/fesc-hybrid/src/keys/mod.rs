@@ -41,6 +41,16 @@ pub enum Keys<'a> {
     Server(&'a ServerKeys),
 }
 
+impl Keys<'_> {
+    /// The same for one of several uses.
+    pub fn again(&mut self) -> Keys<'_> {
+        match self {
+            Self::Client(keys) => Keys::Client(keys),
+            Self::Server(keys) => Keys::Server(keys),
+        }
+    }
+}
+
 /// Told how many bytes of how many have gone.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 

@@ -74,6 +74,35 @@ impl Exponential {
         Ok(build().map_err(|source: ApproxError| TwinError::Form { layer, what: "exp", source })?)
     }
 
+    /// The same for sums that reach four times as far: those of a whole document, where this is for a
+    /// segment.
+    ///
+    /// # Errors
+    /// If they do not fit the ring.
+    pub fn further(&self) -> Result<Self, ApproxError> {
+        let wider = |form: &FixedPiecewise| Plan {
+            ring: form.ring(),
+            in_frac: form.in_frac(),
+            out_frac: form.out_frac(),
+            sum_frac: form.sum_frac(),
+            cmp_shift: form.cmp_shift(),
+            cmp_bits: form.cmp_bits() + 2,
+        };
+        Ok(match self {
+            Self::Linear(form) => {
+                let (plan, pieces) = (wider(form), form.pieces_int().to_vec());
+                let limit = Some((f64::NEG_INFINITY, plan.unit()));
+                Self::Linear(FixedPiecewise::from_integers(&plan, &form.thresholds_int(), pieces, limit)?)
+            }
+            Self::Power(form) => {
+                let Plan { ring, cmp_shift, cmp_bits, .. } = wider(form.clamp());
+                Self::Power(ExpSquare::new(ring, form.k(), form.in_frac(), form.frac(), cmp_shift, cmp_bits)?)
+            }
+            // Kernels that take a whole document take it of single tokens.
+            Self::Minimax(..) => self.clone(),
+        })
+    }
+
     /// Fractional bits that the sum is rounded to.
     pub fn in_frac(&self) -> u32 {
         match self {

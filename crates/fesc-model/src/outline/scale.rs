@@ -10,6 +10,8 @@ pub const FRAC: u32 = 16;
 pub const CHUNK: usize = 128;
 /// Tokens of a segment: the scan's matrices reach so far, the state alone goes on.
 pub const SEGMENT: usize = 16 * CHUNK;
+/// Tokens of the longest document that a scan under encryption takes whole.
+pub const WHOLE: usize = 4 * SEGMENT;
 /// Fractional bits of Delta and of the decay matrix.
 pub const DELTA: u32 = 22;
 /// Fractional bits of Delta x as a scan under encryption takes it.

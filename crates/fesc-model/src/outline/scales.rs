@@ -163,6 +163,11 @@ impl Scales {
         })
     }
 
+    /// The largest state that a kernel may be handed, at s.state: times exp it is below `2^(l-2)`.
+    pub fn largest_state(&self) -> i64 {
+        (1 << (RING.bits() - 2 - self.exp)) - 1
+    }
+
     /// Holds a peer's scales to the limits.
     pub(super) fn check(&self) -> Result<(), String> {
         let conv = self.conv_weight.saturating_add(self.conv_tap);

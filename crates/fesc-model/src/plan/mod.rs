@@ -79,6 +79,32 @@ pub enum HeScanKernel {
     Dual,
 }
 
+impl Scan {
+    /// Most tokens that it takes at once; what is carried between them is on shares. A scan under encryption
+    /// whose state does not leave the kernel takes a document whole, so that none is longer.
+    pub const fn segment(self) -> usize {
+        match self {
+            Self::HeScan(kernel) if kernel.refresh().is_none() => scale::WHOLE,
+            _ => scale::SEGMENT,
+        }
+    }
+
+    /// Whether a document may have several segments.
+    pub const fn carries(self) -> bool {
+        self.segment() == scale::SEGMENT
+    }
+}
+
+impl HeScanKernel {
+    /// Tokens after which the state goes through shares (the paper's secure carry refresh), if it does.
+    pub const fn refresh(self) -> Option<usize> {
+        match self {
+            Self::Chunks => Some(scale::CHUNK),
+            Self::Hybrid | Self::Lanes | Self::Dual => None,
+        }
+    }
+}
+
 /// What computes SiLU and softplus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use fesc_ckks::Params;
 use fesc_ckks::server::EvaluationKeyPlan;
+use fesc_ckks::sets::Set;
 use fesc_hybrid::backend::{Backend, Chain, Count};
 use fesc_hybrid::boundary::{Encoding, Layout};
 use fesc_hybrid::keys::KeyShape;
 use fesc_model::plan::HeScanKernel;
 
+use super::document::Span;
 use crate::Result;
 use crate::hescan::cut::{Chosen, Packing, Wanted, choose};
-use crate::hescan::{HeScan, ScanShape, Value};
+use crate::hescan::{HeScan, Lane, ScanShape, Value};
 
 /// A tensor that goes up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,10 +26,12 @@ pub(super) enum Kind {
     Decays,
     B,
     C,
+    /// The state that enters.
+    State,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 4] = [Self::X, Self::Decays, Self::B, Self::C];
+    pub(super) const ALL: [Self; 5] = [Self::X, Self::Decays, Self::B, Self::C, Self::State];
 
     fn of(value: Value) -> Self {
         match value {
@@ -35,6 +39,7 @@ impl Kind {
             Value::A(_) | Value::Decays { .. } => Self::Decays,
             Value::B(_) => Self::B,
             Value::C(_) => Self::C,
+            Value::State(_) => Self::State,
         }
     }
 }
@@ -53,34 +58,45 @@ pub struct Geometry {
     params: Params,
     chain: Chain,
     /// Inputs of the kernel by tensor.
-    inputs: [Vec<usize>; 4],
+    inputs: [Vec<usize>; 5],
     /// Where an input of the kernel is among all tensors'.
     places: Vec<usize>,
     /// All products of decays; in order of token and head where a kernel takes single ones.
     ranges: Vec<Range>,
     single: bool,
+    /// Results of the kernel that hold outputs, and those that hold the state that is handed on.
+    outputs: Vec<usize>,
+    states: Vec<usize>,
 }
 
 impl Geometry {
-    /// The best cut of a kernel for a shape. Both parties find the same.
+    /// The best cut of a kernel for a shape, of a whole document. Both parties find the same.
     ///
     /// # Errors
     /// If there is none.
     pub fn new(shape: ScanShape, kernel: HeScanKernel) -> Result<Arc<Self>> {
+        let whole = Span { tokens: shape.tokens, carry_in: false, carry_out: false };
+        Self::of_span(shape, whole, kernel, None)
+    }
+
+    /// The same of some tokens of a document, on a set.
+    pub(super) fn of_span(shape: ScanShape, span: Span, kernel: HeScanKernel, set: Option<Set>) -> Result<Arc<Self>> {
+        let shape = ScanShape { tokens: span.tokens, ..shape };
         let packing = match kernel {
             HeScanKernel::Hybrid => Packing::Hybrid,
             HeScanKernel::Lanes => Packing::Lanes,
             HeScanKernel::Chunks => Packing::Chunks,
             HeScanKernel::Dual => Packing::Dual,
         };
-        let wanted = |packing| Wanted { packed: true, ..Wanted::new(packing) };
+        let carries = [span.carry_in, span.carry_out];
+        let wanted = |packing| Wanted { carries, set, packed: true, ..Wanted::new(packing) };
         let chosen = match choose(&wanted(packing), shape) {
             // A few tokens have no leaf of four.
             Err(_) if packing == Packing::Hybrid => choose(&wanted(Packing::Lanes), shape)?,
             chosen => chosen?,
         };
         let params = chosen.set.params().map_err(fesc_hybrid::HybridError::from)?;
-        let mut inputs: [Vec<usize>; 4] = Default::default();
+        let mut inputs: [Vec<usize>; 5] = Default::default();
         let (mut found, mut single) = (BTreeSet::new(), true);
         for i in 0..chosen.kernel.inputs() {
             let lanes = chosen.kernel.lanes(i);
@@ -105,8 +121,9 @@ impl Geometry {
         };
         let mut places = vec![0; chosen.kernel.inputs()];
         inputs.iter().flatten().enumerate().for_each(|(place, &i)| places[i] = place);
-        let chain = Chain::of(&params);
-        Ok(Arc::new(Self { chosen, params, chain, inputs, places, ranges, single }))
+        let (chain, kernel) = (Chain::of(&params), &chosen.kernel);
+        let (states, outputs) = (0..kernel.results()).partition(|&i| kernel.holds_state(i));
+        Ok(Arc::new(Self { chosen, params, chain, inputs, places, ranges, single, outputs, states }))
     }
 
     /// The shape.
@@ -149,6 +166,28 @@ impl Geometry {
         self.chosen.kernel.results()
     }
 
+    /// Whether a state enters, and whether the last one is handed on.
+    pub(super) fn carried(&self) -> [bool; 2] {
+        self.chosen.kernel.carried()
+    }
+
+    /// Results with outputs, and with states.
+    pub(super) fn results_by_kind(&self) -> (usize, usize) {
+        (self.outputs.len(), self.states.len())
+    }
+
+    /// The outputs in the slots of one of the results that hold some.
+    pub(super) fn outputs(&self, i: usize) -> Vec<Lane<u32>> {
+        self.outputs.get(i).map_or_else(Vec::new, |&i| self.chosen.kernel.outputs(i))
+    }
+
+    /// The states, `i E + e`, in the slots of one of the results that hold some.
+    pub(super) fn states(&self, i: usize) -> Vec<Lane<u32>> {
+        let outputs = self.tensor(Kind::X) as u32;
+        let named = self.states.get(i).map_or_else(Vec::new, |&i| self.chosen.kernel.outputs(i));
+        named.into_iter().map(|lane| lane.map(|name| name.and_then(|n| n.checked_sub(outputs)))).collect()
+    }
+
     /// Coefficients that are masked.
     pub fn masked(&self) -> u64 {
         (self.results() * self.params.degree()) as u64
@@ -186,6 +225,8 @@ impl Geometry {
             Kind::X => s.tokens * s.channels(),
             Kind::Decays => self.ranges.len(),
             Kind::B | Kind::C => s.tokens * s.groups * s.state,
+            Kind::State if self.carried()[0] => s.state * s.channels(),
+            Kind::State => 0,
         }
     }
 
@@ -214,7 +255,7 @@ impl Geometry {
     /// The number of a value in its tensor.
     fn number(&self, value: Value) -> Option<u32> {
         match value {
-            Value::X(v) | Value::B(v) | Value::C(v) => Some(v),
+            Value::X(v) | Value::B(v) | Value::C(v) | Value::State(v) => Some(v),
             Value::A(v) if self.single => Some(v),
             Value::A(v) => {
                 let (t, head) = (v / self.shape().heads as u32, v % self.shape().heads as u32);

@@ -8,6 +8,9 @@
 //!    to shares ([`fesc_hybrid::circuit`]).
 //! 4. `y = m + D x`, values that lie in several slots added up.
 //!
+//! A long document goes in parts ([`Refreshed`]): a kernel of the paper's packing takes a state as one more
+//! tensor and gives one as more results, on shares at s.state in between.
+//!
 //! # The bound
 //! With what the conversion can carry whatever is shared, `|x| <= X` and `|B|, |C| <= Y`
 //! ([`ToCiphertexts::largest`], three times the calibrated ranges), and decays in `[0, 1]`, no slot of a
@@ -16,34 +19,40 @@
 //! Every factor may be off by 32 deviations of the set's noise. Where the mask of that has no room, C goes up
 //! divided by `2^g`, which divides the results and costs `g` bits of their precision.
 //!
+//! A state that enters has as many bits as [`Scales::largest_state`] says, and no more goes up whatever is
+//! shared: `|h_0| <= H`, three times that. So no state exceeds `sqrt(2) (H + L X Y)`, and `d_s H Y` more are in
+//! a result, however many parts a document has. Where the mask of a state has no room, x and the state that
+//! enters go up divided.
+//!
 //! # Cost
 //! Declared: exps, two comparisons for each decay, one bundle, conversions. The kernel's operations are
 //! [`Geometry::count`].
 //!
 //! # What is not guaranteed
-//! More than one segment: the state does not leave the kernel.
+//! A right result when a value leaves its range; it stays bounded.
 
+mod conversions;
+mod document;
 mod geometry;
 mod packet;
 mod run;
 #[cfg(test)]
 mod tests;
 
+pub use document::{Geometries, Refreshed, Span};
 pub use geometry::Geometry;
 
 use std::sync::Arc;
 
 use fesc_approx::{FixedPiecewise, Plan};
-use fesc_hybrid::boundary::{Fixed, MaskBound, ToCiphertexts, ToShares, Values};
-use fesc_hybrid::circuit::Circuit;
 use fesc_model::outline::scale::{DELTA, PUSHED, RING};
 use fesc_model::outline::{Exponential, LayerForms, Ranges, Scales};
 use fesc_mpc::correlation::{Bundle, Product, Tensor};
 use fesc_mpc::protocol::{Bilinear, Rescale};
 
-use crate::hescan::HeScan;
-use crate::{Result, ScanError};
-use geometry::Kind;
+use crate::Result;
+use crate::hescan::ScanShape;
+use conversions::Conversions;
 
 /// What an inference converts in all: public numbers, from which masks and parts get their widths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,20 +67,15 @@ pub struct Totals {
 pub struct Encrypted {
     geometry: Arc<Geometry>,
     scales: Scales,
-    /// exp of sums inside a chunk, and of longer ones.
-    forms: [Exponential; 2],
+    /// exp of sums inside a chunk, inside a segment, and of longer ones.
+    forms: Vec<Exponential>,
     /// Below 0, then above 1.
     clamp: [FixedPiecewise; 2],
     product: Bilinear,
     pushed: Rescale,
     skipped: Rescale,
-    circuit: Circuit,
-    /// Fractional bits of the results.
-    fraction: u32,
+    conversions: Conversions,
 }
-
-/// Largest width of a mask.
-const WIDEST: u32 = fesc_ckks::mask::MAX_WIDTH;
 
 impl Encrypted {
     /// For the layer of a model whose kernel is cut as `geometry` says.
@@ -90,23 +94,30 @@ impl Encrypted {
             products: vec![Product::new(1, 2, all.clone()), Product::new(0, 2, all)],
         };
         let count = tokens * heads * dim;
-        let (circuit, fraction) = circuit(geometry, &s, ranges, totals)?;
+        let mut sums = vec![forms.chunk.clone(), forms.document.clone()];
+        if packet::counts(geometry.ranges())[2] > 0 {
+            sums.push(forms.document.further()?);
+        }
         Ok(Self {
             geometry: geometry.clone(),
             scales: s,
-            forms: [forms.chunk.clone(), forms.document.clone()],
+            forms: sums,
             clamp: clamp(s.exp)?,
             product: Bilinear { bundle },
             pushed: Rescale::new(RING, DELTA + s.x, PUSHED, count),
             skipped: Rescale::new(RING, s.mixed + s.x, s.scanned, count),
-            circuit,
-            fraction,
+            conversions: Conversions::new(geometry, &s, ranges, totals)?,
         })
+    }
+
+    /// Its shape.
+    pub fn shape(&self) -> &ScanShape {
+        self.geometry.shape()
     }
 
     /// Fractional bits that the results have when they come down.
     pub fn fraction(&self) -> u32 {
-        self.fraction
+        self.conversions.outputs
     }
 }
 
@@ -118,55 +129,4 @@ fn clamp(frac: u32) -> Result<[FixedPiecewise; 2]> {
     let promised = f64::from(RING.bits() - 3 - frac).exp2();
     let form = |tau, pieces| FixedPiecewise::from_integers(&plan, &[tau], pieces, Some((-promised, promised)));
     Ok([form(0, vec![zero, itself])?, form(1 << frac, vec![itself, one])?])
-}
-
-/// Bits of a value with its sign.
-fn width(range: i32, frac: u32) -> Result<u32> {
-    let bits = i64::from(frac) + i64::from(range) + 1;
-    let refused = ScanError::Scale { what: "a tensor of the packet", bits };
-    u32::try_from(bits).ok().filter(|b| (2..RING.bits()).contains(b)).ok_or(refused)
-}
-
-/// The largest magnitude of a slot of a result, noise included, from the largest of x, B and C as they go up.
-fn largest(geometry: &Geometry, [x, b, c]: [f64; 3]) -> f64 {
-    let (kernel, set) = (&geometry.chosen().kernel, &geometry.chosen().set);
-    // Parts of a packed ciphertext have sixteen times the error of a fresh one.
-    let error = (9.0 - set.precision()).exp2();
-    let decays = (1.0 + error).powi(geometry.shape().tokens as i32);
-    let products = kernel.terms() as f64 * (x + error) * (b + error) * (c + error) * decays;
-    // A unit for what the last steps and the fresh zero add.
-    std::f64::consts::SQRT_2 * products + 1.0
-}
-
-/// The conversions, and the fractional bits of the results.
-fn circuit(geometry: &Arc<Geometry>, s: &Scales, ranges: &Ranges, totals: Totals) -> Result<(Circuit, u32)> {
-    let params = geometry.params();
-    let up = |kind: Kind, bits: u32, fraction: u32| {
-        let values = Values { ring: RING, bits, fraction, inference: totals.values.next_power_of_two() };
-        ToCiphertexts::with_encodings(params, geometry.layout(kind), values, geometry.encodings(kind))
-    };
-    let bc = width(ranges.bc, s.bc)?;
-    let x = up(Kind::X, width(ranges.pushed, PUSHED)?, PUSHED)?;
-    // At most 1, exactly.
-    let decays = up(Kind::Decays, s.exp + 2, s.exp)?;
-    let b = up(Kind::B, bc, s.bc)?;
-    let scale = geometry.result_scale();
-    let phase = |divided: u32| {
-        let c = b.largest() * (-f64::from(divided)).exp2();
-        (scale * largest(geometry, [x.largest(), b.largest(), c])).log2().ceil() as u32
-    };
-    let masked = totals.masked.next_power_of_two();
-    let log_q = params.log_q(geometry.floor()).map_err(fesc_hybrid::HybridError::from)?;
-    let most = WIDEST.min(log_q as u32 - 2);
-    let fits = |g: &u32| fesc_ckks::mask::mask_width(phase(*g), masked) <= most;
-    let divided = (0..=32).find(fits).unwrap_or(32);
-    let bound = MaskBound { phase_bits: phase(divided), masked };
-    let down = |fraction: u32| {
-        let fixed = Fixed { ring: RING, fraction: fraction + divided };
-        ToShares::new(params, geometry.results(), scale, bound, fixed).map(|down| (down, fraction))
-    };
-    // As many bits as the arithmetic of decoding has.
-    let (down, fraction) = (0..s.scanned).rev().map(|f| down(f + 1)).find(|d| d.is_ok()).unwrap_or_else(|| down(0))?;
-    let c = up(Kind::C, bc, s.bc + divided)?;
-    Ok((Circuit { up: vec![x, decays, b, c], down }, fraction))
 }

@@ -1,30 +1,29 @@
 //! Sums of z that the decays are exps of. Local.
 
-use fesc_model::outline::scale::CHUNK;
+use fesc_model::outline::scale::{CHUNK, SEGMENT};
 use fesc_mpc::Shared;
 
 use super::geometry::Range;
 
-/// Sums over each range, those of up to a chunk and longer ones apart; a product over no token is 1, and
-/// stands in neither.
+/// Sums over each range, those of up to a chunk, of up to a segment and longer ones apart; a product over no
+/// token is 1, and stands in none.
 pub(super) struct Sums {
-    pub parts: [Shared; 2],
+    pub parts: [Shared; 3],
     /// Where each part's sums go.
-    pub places: [Vec<usize>; 2],
+    pub places: [Vec<usize>; 3],
     pub ones: Vec<usize>,
 }
 
 /// How many sums of each part there are.
-pub(super) fn counts(ranges: &[Range]) -> [usize; 2] {
-    let long = ranges.iter().filter(|r| part(r) == Some(1)).count();
-    [ranges.iter().filter(|r| part(r) == Some(0)).count(), long]
+pub(super) fn counts(ranges: &[Range]) -> [usize; 3] {
+    [0, 1, 2].map(|p| ranges.iter().filter(|r| part(r) == Some(p)).count())
 }
 
 /// Which part a range belongs to.
 fn part(range: &Range) -> Option<usize> {
     match range.to.saturating_sub(range.from) as usize {
         0 => None,
-        n => Some(usize::from(n > CHUNK)),
+        n => Some(usize::from(n > CHUNK) + usize::from(n > SEGMENT)),
     }
 }
 
@@ -38,7 +37,7 @@ pub(super) fn sums(ranges: &[Range], z: &Shared, heads: usize) -> Sums {
         prefix[i + heads] = ring.add(prefix[i], v);
     }
     let at = |t: u32, head: u32| prefix.get(t as usize * heads + head as usize).copied().unwrap_or(0);
-    let (mut values, mut places, mut ones) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()], Vec::new());
+    let (mut values, mut places, mut ones): ([Vec<u64>; 3], [Vec<usize>; 3], Vec<usize>) = Default::default();
     for (i, range) in ranges.iter().enumerate() {
         match part(range) {
             Some(p) => {

@@ -1,6 +1,7 @@
 //! The steps of [`Encrypted`], in the order in which they are declared.
 
-use fesc_hybrid::circuit::gather;
+use fesc_hybrid::backend::{Ckks, CkksCt};
+use fesc_hybrid::circuit::{Inputs, gather};
 use fesc_hybrid::keys::Keys;
 use fesc_model::outline::scale::RING;
 use fesc_mpc::activation::{Activation, Piecewise};
@@ -8,11 +9,11 @@ use fesc_mpc::{Ledger, Party, Role, Shared};
 
 use super::geometry::Kind;
 use super::{Encrypted, packet};
-use crate::Result;
 use crate::contract::{Carry, Packet, Scan};
 use crate::error::{check, check_presence};
 use crate::exponential::{declare_exponential, exponential};
 use crate::hescan::HeScan;
+use crate::{Result, ScanError};
 
 impl Scan for Encrypted {
     fn declare(&self, ledger: &mut Ledger) -> Result<()> {
@@ -24,7 +25,7 @@ impl Scan for Encrypted {
         self.product.declare(ledger);
         self.pushed.declare(ledger)?;
         self.skipped.declare(ledger)?;
-        Ok(self.circuit.declare(ledger)?)
+        Ok(self.conversions.circuit.declare(ledger)?)
     }
 
     fn run(
@@ -38,24 +39,42 @@ impl Scan for Encrypted {
         self.check(party.role(), packet, skip, carry)?;
         check_presence("keys of the scan", true, keys.is_some())?;
         let Some(keys) = keys else {
-            return Err(crate::ScanError::Presence { what: "keys of the scan", given: false });
+            return Err(ScanError::Presence { what: "keys of the scan", given: false });
         };
         let decays = self.decays(party, packet)?;
         let (pushed, skipped) = self.products(party, packet, skip)?;
-        let kernel = &self.geometry.chosen().kernel;
-        let tensors = [&pushed, &decays, &packet.b, &packet.c];
-        let lanes = self
-            .circuit
-            .run(party, keys, &tensors, |ckks, inputs| kernel.run(ckks, &|i| inputs.get(self.geometry.place(i))))?;
+        let mut tensors = vec![&pushed, &decays, &packet.b, &packet.c];
+        tensors.extend(carry.map(|carry| &carry.state));
+        let circuit = &self.conversions.circuit;
+        let mut lanes = circuit.run(party, keys, &tensors, |ckks, inputs| self.evaluate(ckks, inputs))?.into_iter();
         drop((pushed, decays));
         let (slots, values) = (self.geometry.params().slots(), self.geometry.tensor(Kind::X));
-        let m = gather(RING, &lanes, slots, values, |i| kernel.outputs(i))?;
-        let m = m.scale(1 << (self.scales.scanned - self.fraction));
-        Ok((m.add(&skipped)?, None))
+        let missing = ScanError::Size { what: "kinds of results of a scan", expected: 1, got: 0 };
+        let m = gather(RING, &lanes.next().ok_or(missing)?, slots, values, |i| self.geometry.outputs(i))?;
+        let m = m.scale(1 << (self.scales.scanned - self.conversions.outputs));
+        let state = match lanes.next() {
+            Some(lanes) => {
+                let shape = self.geometry.shape();
+                let all = shape.state * shape.channels();
+                let state = gather(RING, &lanes, slots, all, |i| self.geometry.states(i))?;
+                Some(Carry { state: state.scale(1 << (self.scales.state - self.conversions.states)) })
+            }
+            None => None,
+        };
+        Ok((m.add(&skipped)?, state))
     }
 }
 
 impl Encrypted {
+    /// The server's part: outputs first, then states.
+    fn evaluate(&self, ckks: &Ckks, inputs: &Inputs) -> fesc_hybrid::Result<Vec<CkksCt>> {
+        let kernel = &self.geometry.chosen().kernel;
+        let results = kernel.run(ckks, &|i| inputs.get(self.geometry.place(i)))?;
+        let (states, outputs): (Vec<_>, Vec<_>) =
+            results.into_iter().enumerate().partition(|(i, _)| kernel.holds_state(*i));
+        Ok(outputs.into_iter().chain(states).map(|(_, c)| c).collect())
+    }
+
     /// All products of decays in `[0, 1]`, at s.exp.
     fn decays(&self, party: &mut Party, packet: &Packet) -> Result<Shared> {
         let ranges = self.geometry.ranges();
@@ -99,7 +118,11 @@ impl Encrypted {
             check("ring width of a packet", RING.bits() as usize, tensor.ring().bits() as usize)?;
         }
         check_presence("the skip D", role == Role::P1, skip.is_some())?;
-        check_presence("a carry", false, carry.is_some())?;
+        check_presence("a carry", self.geometry.carried()[0], carry.is_some())?;
+        if let Some(Carry { state }) = carry {
+            check("the state of a carry", s.state * s.channels(), state.len())?;
+            check("ring width of a carry", RING.bits() as usize, state.ring().bits() as usize)?;
+        }
         check("skip D", s.heads, skip.map_or(s.heads, <[i64]>::len))
     }
 }

@@ -4,6 +4,7 @@
 use fesc_approx::paper::PaperPlan;
 use fesc_approx::paper::mmexp::MinimaxExp;
 use fesc_hybrid::backend::Plain;
+use fesc_hybrid::boundary::ToShares;
 use fesc_model::plan::HeScanKernel;
 use fesc_mpc::activation::{Activation, Piecewise};
 use fesc_mpc::provider::{Budget, Dealer, serve_dealer};
@@ -12,6 +13,8 @@ use fesc_net::Channel;
 use fesc_ring::Prg;
 use num_complex::Complex64;
 
+use super::conversions::Conversions;
+use super::geometry::Kind;
 use super::*;
 use crate::hescan::{HeScan, ScanShape, Value};
 
@@ -39,26 +42,27 @@ const SCALES: Scales = Scales {
 };
 
 /// Bits of the phase that the masks of a conversion are for.
-fn phase_bits(circuit: &Circuit, totals: Totals) -> u32 {
+fn phase_bits(down: &ToShares, totals: Totals) -> u32 {
     let masked = totals.masked.next_power_of_two().ilog2();
-    circuit.down.report().unwrap().width - fesc_ckks::mask::STATISTICAL_BITS - masked
+    down.report().unwrap().width - fesc_ckks::mask::STATISTICAL_BITS - masked
 }
 
-/// The largest slot of all results over the bound, with six deviations of its noise: every lane of every
-/// input holds the most that its conversion carries, whatever is shared, and decays are `decay`.
-fn share_of_bound(shape: ScanShape, kernel: HeScanKernel, ranges: Ranges, decay: f64) -> f64 {
-    let geometry = Geometry::new(shape, kernel).unwrap();
+/// The largest slot of outputs, and of states, over the bound of its masks, with six deviations of its noise:
+/// every lane of every input holds the most that its conversion carries, whatever is shared, the state that
+/// enters `entering` times that, and decays are `decay`.
+fn shares_of_bounds(geometry: &Arc<Geometry>, ranges: Ranges, decay: f64, entering: f64) -> Vec<f64> {
     let totals = Totals { values: geometry.values(), masked: geometry.masked() };
-    let (circuit, _) = circuit(&geometry, &SCALES, &ranges, totals).unwrap();
-    let carried = Kind::ALL.map(|kind| {
+    let Conversions { circuit, .. } = Conversions::new(geometry, &SCALES, &ranges, totals).unwrap();
+    let carried = |kind: Kind| {
         let up = &circuit.up[kind as usize];
         up.carried() as f64 / f64::from(up.values().fraction).exp2()
-    });
+    };
     let most = |value: Value| match value {
-        Value::X(_) => carried[Kind::X as usize],
+        Value::X(_) => carried(Kind::X),
         Value::A(_) | Value::Decays { .. } => decay,
-        Value::B(_) => carried[Kind::B as usize],
-        Value::C(_) => carried[Kind::C as usize],
+        Value::B(_) => carried(Kind::B),
+        Value::C(_) => carried(Kind::C),
+        Value::State(_) => entering * carried(Kind::State),
     };
     let (plain, kernel) = (Plain::of(geometry.params()), &geometry.chosen().kernel);
     let input = |i: usize| {
@@ -71,12 +75,17 @@ fn share_of_bound(shape: ScanShape, kernel: HeScanKernel, ranges: Ranges, decay:
     };
     let results = kernel.run(&plain, &input).unwrap();
     assert_eq!(results.len(), geometry.results());
-    let largest = results
-        .iter()
-        .flat_map(|c| c.slots().iter().zip(c.errors()))
-        .fold(0f64, |most, (z, error)| most.max(z.norm() + 6.0 * error.sqrt()));
-    let phase = largest * geometry.result_scale();
-    phase / f64::from(phase_bits(&circuit, totals)).exp2()
+    let share = |(down, states): (&ToShares, bool)| {
+        let own = results.iter().enumerate().filter(|(i, _)| kernel.holds_state(*i) == states);
+        let slots = own.flat_map(|(_, c)| c.slots().iter().zip(c.errors()));
+        let largest = slots.fold(0f64, |most, (z, error)| most.max(z.norm() + 6.0 * error.sqrt()));
+        largest * geometry.result_scale() / f64::from(phase_bits(down, totals)).exp2()
+    };
+    circuit.down.iter().zip([false, true]).map(share).collect()
+}
+
+fn share_of_bound(shape: ScanShape, kernel: HeScanKernel, ranges: Ranges, decay: f64) -> f64 {
+    shares_of_bounds(&Geometry::new(shape, kernel).unwrap(), ranges, decay, 1.0)[0]
 }
 
 /// No slot of any result exceeds the bound of its mask, and some come close: it is no more than needed.
@@ -98,6 +107,32 @@ fn whatever_is_carried_stays_below_the_bound_of_the_masks() {
         // Control: decays that were not clamped.
         let share = share_of_bound(shapes[0], kernel, Ranges { pushed: 0, bc: 0 }, 1.25);
         assert!(share > 1.0, "{kernel:?}: {share} with decays above 1");
+    }
+}
+
+/// The same for a part of a document, whatever the parts before it handed on.
+#[test]
+fn a_state_that_enters_stays_below_the_bounds_too() {
+    for (shape, pushed, bc) in [
+        (ScanShape { tokens: 21, heads: 2, head_dim: 3, groups: 1, state: 5 }, -2, 1),
+        (ScanShape { tokens: 8, heads: 4, head_dim: 4, groups: 2, state: 8 }, -6, -6),
+        (ScanShape { tokens: 8, heads: 4, head_dim: 4, groups: 2, state: 8 }, 14, 12),
+    ] {
+        let span = Span { tokens: shape.tokens, carry_in: true, carry_out: true };
+        let geometry = Geometry::of_span(shape, span, HeScanKernel::Chunks, None).unwrap();
+        let ranges = Ranges { pushed, bc };
+        let shares = shares_of_bounds(&geometry, ranges, 1.0, 1.0);
+        assert_eq!(shares.len(), 2);
+        // Twice the last power of two, and room for a second chunk in imaginary parts.
+        let least = 0.5 / std::f64::consts::SQRT_2 - 0.01;
+        assert!(shares.iter().all(|s| *s <= 1.0 && *s > least), "{shape:?}, x 2^{pushed}, B and C 2^{bc}: {shares:?}");
+        // Controls: a state wider than what is converted, decays that were not clamped.
+        if pushed < 0 {
+            let wide = shares_of_bounds(&geometry, ranges, 1.0, 1000.0);
+            assert!(wide.iter().all(|s| *s > 1.0), "{wide:?}");
+        }
+        let grown = shares_of_bounds(&geometry, ranges, 1.25, 1.0);
+        assert!(grown.iter().all(|s| *s > 1.0), "{grown:?}");
     }
 }
 

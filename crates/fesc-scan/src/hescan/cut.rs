@@ -14,7 +14,7 @@ use super::kernel::Kernel;
 use super::lanes::{Lanes, LanesParams};
 use super::packed::Packed;
 use super::prefix::Topology;
-use super::{HeScan, ScanShape, trial};
+use super::{Factors, HeScan, ScanShape, trial};
 
 /// Where values lie in slots, and with it the algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Packing {
 }
 
 /// What a cut must be: nothing means any.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Wanted {
     /// The packing.
     pub packing: Packing,
@@ -48,6 +48,12 @@ pub struct Wanted {
     pub topology: Topology,
     /// Which work is done (`chunks`).
     pub work: Work,
+    /// How a, B and C are given; others than Mamba-2's are for `chunks` alone.
+    pub factors: Factors,
+    /// Whether a state enters, and whether the last one is handed on (`chunks`).
+    pub carries: [bool; 2],
+    /// The set.
+    pub set: Option<Set>,
     /// Bytes that ciphertexts may take at once.
     pub memory: u64,
     /// Inputs that repeat go up packed.
@@ -55,7 +61,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Any cut of a packing within 8 GB.
+    /// Any cut of a packing within 8 GB, of a whole document.
     pub fn new(packing: Packing) -> Self {
         Self {
             packing,
@@ -66,6 +72,9 @@ impl Wanted {
             block: None,
             topology: Topology::BrentKung,
             work: Work::Needed,
+            factors: Factors::MAMBA2,
+            carries: [false, false],
+            set: None,
             memory: 8_000_000_000,
             packed: false,
         }
@@ -118,6 +127,9 @@ struct Candidate {
 /// # Errors
 /// If none is possible, or none fits.
 pub fn choose(args: &Wanted, shape: ScanShape) -> Result<Chosen> {
+    if args.packing != Packing::Chunks {
+        only_mamba2(&args.factors)?;
+    }
     let mut candidates = match args.packing {
         Packing::Lanes | Packing::Hybrid => lanes(args, shape)?,
         Packing::Chunks => chunks(args, shape)?,
@@ -145,6 +157,19 @@ pub fn choose(args: &Wanted, shape: ScanShape) -> Result<Chosen> {
     }
     let need = format!("at most {most}: give more memory, fewer tokens, or another packing or cut");
     best.ok_or(HybridError::Shape { what: "bytes of ciphertexts at once", got: least as usize, need })
+}
+
+/// Refuses factors that the packings `lanes`, `hybrid` and `dual` do not take.
+fn only_mamba2(factors: &Factors) -> Result<()> {
+    let own = Factors::MAMBA2;
+    let others = [factors.a != own.a || factors.per != own.per, factors.b != own.b, factors.c != own.c];
+    match others.into_iter().filter(|other| *other).count() {
+        0 => Ok(()),
+        got => {
+            let need = "lanes, hybrid and dual take encrypted real ones and a decay for each head: take chunks".into();
+            Err(HybridError::Shape { what: "factors that are not Mamba-2's", got, need })
+        }
+    }
 }
 
 impl Candidate {
@@ -177,9 +202,13 @@ pub fn deep_enough(log_n: u32, depth: usize) -> Option<Set> {
     sets::ALL.iter().filter(fits).min_by_key(|s| s.depth).copied()
 }
 
-/// A kernel on the first set that is deep enough: of ciphertexts as short as possible, then of the smallest
-/// depth. Nothing if there is none.
-fn on_a_set(make: impl Fn(usize) -> Result<Kernel>) -> Result<Option<(Kernel, Set)>> {
+/// A kernel on the set that is wanted, or on the first one that is deep enough: of ciphertexts as short as
+/// possible, then of the smallest depth. Nothing if there is none.
+fn on_a_set(wanted: Option<Set>, make: impl Fn(usize) -> Result<Kernel>) -> Result<Option<(Kernel, Set)>> {
+    if let Some(set) = wanted {
+        let kernel = make(1 << (set.log_n - 1))?;
+        return Ok((kernel.depth() <= set.depth).then_some((kernel, set)));
+    }
     for log_n in [15, 16] {
         let kernel = make(1 << (log_n - 1))?;
         if let Some(set) = deep_enough(log_n, kernel.depth()) {
@@ -220,8 +249,10 @@ fn lanes(args: &Wanted, shape: ScanShape) -> Result<Vec<Candidate>> {
                 };
                 // Loading B and C once for all is worth its memory where it takes work.
                 for &together in if args.packed { &[usize::MAX, 1][..] } else { &[1] } {
-                    match on_a_set(|slots| Lanes::new(shape, slots, params(together)).map(Kernel::Lanes)) {
-                        Ok(Some((kernel, set))) => found.push(Candidate { weight: weight(&kernel), kernel, cut, set }),
+                    match on_a_set(args.set, |slots| Lanes::new(shape, slots, params(together)).map(Kernel::Lanes)) {
+                        Ok(Some((kernel, set))) => {
+                            found.push(Candidate { weight: weight(&kernel, &set), kernel, cut, set });
+                        }
                         Ok(None) => refused = Some("no named set is deep enough; give fewer tokens".to_string()),
                         Err(e) => refused = Some(e.to_string()),
                     }
@@ -239,31 +270,53 @@ fn no_cut(shape: ScanShape, why: String) -> HybridError {
     HybridError::Shape { what: "tokens of a scan", got: shape.tokens, need: format!("no cut is possible: {why}") }
 }
 
-fn weight(kernel: &Kernel) -> u64 {
-    if let Kernel::Lanes(k) = kernel { k.formula().total() } else { 1 }
+/// Key switches by formula; where cuts differ in depth, those of all at the highest level, in transforms.
+fn weight(kernel: &Kernel, set: &Set) -> u64 {
+    let highest = || Chain::of_set(set).switch_transforms(kernel.depth() + sets::BOUNDARY) as u64;
+    match kernel {
+        Kernel::Lanes(k) => k.formula().total(),
+        Kernel::Chunks(k) => k.key_switches() * highest(),
+        Kernel::Dual(k) => k.key_switches(),
+    }
 }
 
-/// `chunks` with blocks of any power of two, or of the size that is told; B and C in memory or made again.
+/// `chunks` with blocks of any power of two, or of the size that is told; carries in sequence or in parallel;
+/// B and C in memory or made again.
 fn chunks(args: &Wanted, shape: ScanShape) -> Result<Vec<Candidate>> {
     let halves = std::iter::successors(Some(shape.tokens), |&n| (n > 16).then(|| n.next_power_of_two() / 2));
     let sizes: Vec<usize> = args.block.map_or_else(|| halves.collect(), |b| vec![b]);
     let (mut found, mut refused) = (Vec::new(), None);
-    for (block, hold) in sizes.into_iter().flat_map(|b| [(b, true), (b, false)]) {
+    let cuts = sizes.into_iter().flat_map(|block| {
+        // What the paper counts has its carries in parallel.
+        let serial = (args.work == Work::Needed).then_some(Carry::Serial);
+        let parallel = (args.work == Work::Counted || block < shape.tokens).then_some(Carry::Parallel);
+        [serial, parallel].into_iter().flatten().flat_map(move |carry| [(block, carry, true), (block, carry, false)])
+    });
+    for (block, carry, hold) in cuts {
+        let [carry_in, carry_out] = args.carries;
         let make = |slots: usize| {
             let options = Options {
                 state_slots: slots,
                 block,
                 topology: args.topology,
-                carry: Carry::Parallel,
+                carry,
                 work: args.work,
                 hold,
+                carry_in,
+                carry_out,
                 end: sets::BOUNDARY,
             };
-            Chunks::new(shape, slots, options).map(|k| Kernel::Chunks(Box::new(k)))
+            let kernel = Chunks::with_factors(shape, slots, options, args.factors.clone())?;
+            Ok(Kernel::Chunks(Box::new(kernel)))
         };
-        match on_a_set(make) {
+        match on_a_set(args.set, make) {
             Ok(Some((kernel, set))) => {
-                found.push(Candidate { kernel, cut: Cut { block, ..Cut::default() }, set, weight: 1 });
+                found.push(Candidate {
+                    weight: weight(&kernel, &set),
+                    kernel,
+                    cut: Cut { block, ..Cut::default() },
+                    set,
+                });
             }
             Ok(None) => refused = Some("no named set is deep enough; give a smaller block".to_string()),
             Err(e) => refused = Some(e.to_string()),
@@ -284,8 +337,8 @@ fn dual(shape: ScanShape) -> Result<Vec<Candidate>> {
     for (kernel, block) in [(whole, shape.tokens), (chunked, shape.tokens.min(shape.state.next_power_of_two()))] {
         let shallow = Some(sets::PROJECT).filter(|s| s.depth >= kernel.depth());
         if let Some(set) = shallow.or_else(|| deep_enough(sets::PROJECT.log_n, kernel.depth())) {
-            let (weight, cut) = (kernel.key_switches(), Cut { block, ..Cut::default() });
-            found.push(Candidate { kernel: Kernel::Dual(kernel), cut, set, weight });
+            let (kernel, cut) = (Kernel::Dual(kernel), Cut { block, ..Cut::default() });
+            found.push(Candidate { weight: weight(&kernel, &set), kernel, cut, set });
         }
     }
     Ok(found)

@@ -6,7 +6,7 @@ use fesc_hybrid::backend::Backend;
 use super::chunks::Chunks;
 use super::dual::DualScan;
 use super::lanes::Lanes;
-use super::{HeScan, Lane, Repeats, ScanShape, Value};
+use super::{Factors, HeScan, Lane, Repeats, ScanShape, Value};
 
 /// A kernel.
 #[derive(Debug, Clone)]
@@ -42,6 +42,10 @@ impl HeScan for Kernel {
         whichever!(self, k => k.shape())
     }
 
+    fn factors(&self) -> &Factors {
+        whichever!(self, k => k.factors())
+    }
+
     fn inputs(&self) -> usize {
         whichever!(self, k => k.inputs())
     }
@@ -68,6 +72,14 @@ impl HeScan for Kernel {
 
     fn terms(&self) -> usize {
         whichever!(self, k => k.terms())
+    }
+
+    fn carried(&self) -> [bool; 2] {
+        whichever!(self, k => k.carried())
+    }
+
+    fn holds_state(&self, i: usize) -> bool {
+        whichever!(self, k => k.holds_state(i))
     }
 
     fn result_scale(&self) -> f64 {

@@ -3,7 +3,7 @@
 //! For every head `h` with its group's `B` and `C`, and every channel `e = h P + p`:
 //!
 //! ```text
-//! h_t[e] = a_t[h] h_(t-1)[e] + x_t[e] B_t,    m_t[e] = C_t . h_t[e],    h_0 = 0.
+//! h_t[e] = a_t[h] h_(t-1)[e] + x_t[e] B_t,    m_t[e] = C_t . h_t[e],    h_0 = 0 or given.
 //! ```
 //!
 //! The packet is (x, a, B, C), with `x` already multiplied by Delta and `a` in `[0, 1]`. A kernel decides
@@ -13,10 +13,14 @@
 //!
 //! Kernels that take products of decays from shares, not from encrypted decays, name them as
 //! [`Value::Decays`].
+//!
+//! The packing `chunks` also takes factors that the server knows, decays for each state coordinate, and
+//! complex ones ([`Factors`]).
 
 pub mod chunks;
 pub mod cut;
 pub mod dual;
+pub mod factors;
 pub mod kernel;
 pub mod lanes;
 pub mod packed;
@@ -28,6 +32,8 @@ pub mod trial;
 
 use fesc_hybrid::Result;
 use fesc_hybrid::backend::Backend;
+
+pub use factors::{Factor, Factors, Given, Per};
 
 /// Sizes of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,17 +62,19 @@ impl ScanShape {
     }
 }
 
-/// A value of the packet.
+/// A value of the packet; where its factor is complex, a part of one ([`Factors`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Value {
     /// `x_t[e]`: `t E + e`.
     X(u32),
-    /// `a_t[h]`: `t H + h`.
+    /// `a_t[h]`: `t H + h`; for each state coordinate: `(t E + e) d_s + i`.
     A(u32),
     /// `B_t[g][i]`: `(t G + g) d_s + i`.
     B(u32),
     /// `C_t[g][i]`, as B.
     C(u32),
+    /// `h_0[e][i]`, where a state enters: `i E + e`.
+    State(u32),
     /// The product of `a_t[head]` over `from <= t < to`; 1 if there are none.
     Decays {
         /// h.
@@ -95,11 +103,17 @@ pub struct Repeats {
     /// Repetitions.
     pub times: usize,
 }
+static MAMBA2: Factors = Factors::MAMBA2;
 
 /// A kernel for one shape and number of slots.
 pub trait HeScan: Sync {
     /// The shape.
     fn shape(&self) -> &ScanShape;
+
+    /// How the factors are given.
+    fn factors(&self) -> &Factors {
+        &MAMBA2
+    }
 
     /// Number of input ciphertexts.
     fn inputs(&self) -> usize;
@@ -124,9 +138,20 @@ pub trait HeScan: Sync {
     /// Number of results.
     fn results(&self) -> usize;
 
-    /// Which output `t E + e` lies in each slot of result `i`. An output that is named by several slots, of
-    /// one or several results, is the sum of them.
+    /// Which output lies in each slot of result `i`: `m_t[e]` is `t E + e`, and behind them the state that is
+    /// handed on, `h_L[e][i]`, is `(L + i) E + e`. An output that is named by several slots, of one or several
+    /// results, is the sum of them.
     fn outputs(&self, i: usize) -> Vec<Lane<u32>>;
+
+    /// Whether a state enters, and whether the last one is handed on.
+    fn carried(&self) -> [bool; 2] {
+        [false, false]
+    }
+
+    /// Whether result `i` holds the state that is handed on, and no output.
+    fn holds_state(&self, _i: usize) -> bool {
+        false
+    }
 
     /// The most products `x B C` that either part of a slot of a result adds up, each times decays.
     fn terms(&self) -> usize {

@@ -10,7 +10,7 @@ use fesc_hybrid::Result;
 use fesc_hybrid::backend::Backend;
 use fesc_hybrid::expand::Parts;
 
-use super::{HeScan, Lane, ScanShape, Value};
+use super::{Factors, HeScan, Lane, ScanShape, Value};
 
 /// Inputs `first .. first + count` of the kernel as `parts` parts of one ciphertext.
 #[derive(Debug, Clone, Copy)]
@@ -97,6 +97,18 @@ impl<K: HeScan> HeScan for Packed<K> {
 
     fn outputs(&self, i: usize) -> Vec<Lane<u32>> {
         self.kernel.outputs(i)
+    }
+
+    fn factors(&self) -> &Factors {
+        self.kernel.factors()
+    }
+
+    fn carried(&self) -> [bool; 2] {
+        self.kernel.carried()
+    }
+
+    fn holds_state(&self, i: usize) -> bool {
+        self.kernel.holds_state(i)
     }
 
     fn terms(&self) -> usize {

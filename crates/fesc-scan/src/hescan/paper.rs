@@ -6,8 +6,8 @@
 //!
 //! Not counted by the paper: broadcasts of x, a, B and C, and the updates that pass two builds again.
 
-use super::ScanShape;
 use super::prefix::Topology;
+use super::{Factor, Factors, Given, Per, ScanShape};
 
 /// The scan of Mamba-base, 24 heads of 64 channels, `d_s = 128`, for so many tokens.
 pub fn base(tokens: usize) -> ScanShape {
@@ -200,6 +200,44 @@ pub const AUDIT: [Audit; 5] = [
     Audit { tokens: 2048, degree: 65_536, levels: 22, bits: 1000, margin: 772 },
 ];
 
+/// A row of tab:cross_ssm_family: Mamba-base's channels and 128 tokens, with the family's own `d_s`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Family {
+    /// Its name.
+    pub name: &'static str,
+    /// d_s.
+    pub state: usize,
+    /// K_s.
+    pub chunks: u64,
+    /// Relinearisations of the compositions.
+    pub relinearisations: u64,
+    /// Whether a, B and C are the server's and the same for all tokens; they are complex then.
+    pub fixed: bool,
+    /// The index of the decay.
+    pub per: Per,
+}
+
+/// tab:cross_ssm_family, without Mamba-3.
+pub const FAMILIES: [Family; 5] = [
+    Family { name: "s4d", state: 64, chunks: 6, relinearisations: 0, fixed: true, per: Per::State },
+    Family { name: "s5", state: 128, chunks: 12, relinearisations: 0, fixed: true, per: Per::State },
+    Family { name: "lru", state: 128, chunks: 12, relinearisations: 0, fixed: true, per: Per::State },
+    Family { name: "s6", state: 16, chunks: 2, relinearisations: 988, fixed: false, per: Per::State },
+    Family { name: "mamba2", state: 128, chunks: 12, relinearisations: 5_928, fixed: false, per: Per::Head },
+];
+
+impl Family {
+    /// Its factors, those of the server with the values that `known` gives for a, B and C.
+    pub fn factors(&self, known: impl FnOnce(&Factors) -> [Given; 3]) -> Factors {
+        let secret = Factor { given: Given::Encrypted, complex: self.fixed };
+        let mut factors = Factors { a: secret.clone(), per: self.per, b: secret.clone(), c: secret };
+        if self.fixed {
+            [factors.a.given, factors.b.given, factors.c.given] = known(&factors);
+        }
+        factors
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -250,6 +288,16 @@ mod tests {
         assert_eq!(120 + 40 * depth_serial(8192, 256, Some(8)), 1080);
         // The stated bound for carries in parallel, which the table does not use.
         assert_eq!(depth_parallel(2048, 1024), 21);
+    }
+
+    #[test]
+    fn families_follow_from_the_compositions() {
+        for family in FAMILIES {
+            let shape = ScanShape { state: family.state, ..base(128) };
+            assert_eq!(chunks(&shape, STATE_SLOTS), family.chunks);
+            let formula = if family.fixed { 0 } else { 2 * family.chunks * brent_kung(128) };
+            assert_eq!(family.relinearisations, formula, "{family:?}");
+        }
     }
 
     #[test]

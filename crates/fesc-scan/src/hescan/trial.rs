@@ -80,7 +80,7 @@ impl<'a, K: HeScan> Trial<'a, K> {
             keys.insert(key?)?;
         }
         let server = Ckks::new(Evaluator::new(params, keys)?, threads)?;
-        let (clear, encoder) = (ClearPacket::random(*kernel.shape(), seed), Encoder::new(params));
+        let (clear, encoder) = (ClearPacket::of(kernel, seed), Encoder::new(params));
         let (prg, held, spent) = (Mutex::new(prg), Vec::new(), AtomicU64::new(0));
         let mut trial = Self { kernel, secret, owner, encoder, clear, prg, server, held, spent };
         if inputs == Inputs::Held {

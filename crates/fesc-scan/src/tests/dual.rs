@@ -34,6 +34,7 @@ fn against_twin(layer: &Layer, tokens: usize, decay: Decay) -> (f64, f64) {
     let kernels = kernels(layer, tokens);
     let outcome = private(layer, &document, &kernels, MadeBy::Dealer);
     outcome.assert_declared(&kernels);
+    outcome.assert_steps(&kernels);
     let want = twin(layer, &document);
     assert_eq!(outcome.y.len(), want.len());
     let (deviation, largest) = distance(outcome.y.iter().map(|&v| v as f64), want.iter().map(|&v| v as f64));

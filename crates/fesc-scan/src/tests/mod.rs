@@ -2,4 +2,5 @@
 
 mod cost;
 mod dual;
+mod refresh;
 mod support;

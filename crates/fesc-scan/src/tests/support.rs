@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use fesc_hybrid::keys::{ClientKeys, Keys, ServerKeys};
 use fesc_model::float::Factors;
 use fesc_model::outline::{LayerForms, scale};
 use fesc_model::twin::{Calibration, ExpForm, Plan, Twin};
@@ -29,6 +30,11 @@ pub(super) fn layer(groups: usize, heads: usize, head_dim: usize, state: usize) 
 
 /// The same with another form of exp.
 pub(super) fn with_exp(exp: ExpForm, groups: usize, heads: usize, head_dim: usize, state: usize) -> Layer {
+    by_plan(Plan::FAST.with_exp(exp), groups, heads, head_dim, state)
+}
+
+/// The same by another plan.
+pub(super) fn by_plan(plan: Plan, groups: usize, heads: usize, head_dim: usize, state: usize) -> Layer {
     let tiny = *Config::named("tiny").unwrap().shape();
     let shape = Shape { vocab: 50, d_model: 16, layers: 1, heads, head_dim, state, groups, ..tiny };
     let config = Config::new(shape).unwrap();
@@ -42,7 +48,7 @@ pub(super) fn with_exp(exp: ExpForm, groups: usize, heads: usize, head_dim: usiz
     let stats = &mut calibration.layers[0];
     (stats.delta, stats.x, stats.bc, stats.score) = (0.25, 1.0, 1.0, (state as f64).min(16.0));
     (stats.chunk_state, stats.state, stats.carried, stats.scanned) = (16.0, 64.0, 128.0, 128.0);
-    let twin = Twin::new(&model, &calibration, Plan::FAST.with_exp(exp)).unwrap();
+    let twin = Twin::new(&model, &calibration, plan).unwrap();
     let forms = twin.outline().unwrap().layer(0).unwrap();
     Layer { shape: *config.shape(), twin, forms }
 }
@@ -162,6 +168,20 @@ pub(super) enum MadeBy {
 
 /// Runs kernels one after the other over a document, each on its tokens.
 pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usize)], source: MadeBy) -> Outcome {
+    private_with(layer, document, kernels, None, source)
+}
+
+/// Both parties' CKKS keys.
+pub(super) type BothKeys = (ClientKeys, ServerKeys);
+
+/// The same with any kernels, and keys for them.
+pub(super) fn private_with(
+    layer: &Layer,
+    document: &Document,
+    kernels: &[(impl Scan + Sync, usize)],
+    keys: Option<BothKeys>,
+    source: MadeBy,
+) -> Outcome {
     let mut prg = Prg::from_seed([5; 16]);
     let mut from = 0;
     let mut packets: Vec<[Packet; 2]> = Vec::new();
@@ -172,7 +192,8 @@ pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usiz
     assert_eq!(from, document.tokens);
     let secrets = layer.twin.secrets(0).unwrap();
     let taken: [Arc<Mutex<Vec<Request>>>; 2] = Default::default();
-    let run = |role: Role, mut channel: Channel, dealer: Channel, own: Prg| {
+    let (mut client, server) = keys.unzip();
+    let run = |role: Role, mut channel: Channel, dealer: Channel, own: Prg, mut keys: Option<Keys<'_>>| {
         let taken = Arc::clone(&taken[role.index()]);
         let source: Box<dyn Correlations + Send> = match source {
             MadeBy::Dealer => Box::new(Noted { dealer: Dealer::new(role, dealer), taken }),
@@ -182,8 +203,8 @@ pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usiz
         let skip = (role == Role::P1).then_some(secrets.skip);
         let (mut out, mut carry) = (Vec::new(), None::<Carry>);
         for ((kernel, _), packet) in kernels.iter().zip(&packets) {
-            let kernel: &dyn Scan = kernel;
-            let (y, next) = kernel.run(&mut party, None, &packet[role.index()], skip, carry.as_ref()).unwrap();
+            let keys = keys.as_mut().map(Keys::again);
+            let (y, next) = kernel.run(&mut party, keys, &packet[role.index()], skip, carry.as_ref()).unwrap();
             out.push(y);
             carry = next;
         }
@@ -195,8 +216,8 @@ pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usiz
     let (mut dealing, first, second) = (prg.fork(), prg.fork(), prg.fork());
     let (mine, theirs) = std::thread::scope(|scope| {
         scope.spawn(move || serve_dealer(e0, e1, &mut dealing, &Budget::unlimited()).unwrap());
-        let peer = scope.spawn(|| run(Role::P1, p1, d1, second));
-        (run(Role::P0, p0, d0, first), peer.join().unwrap())
+        let peer = scope.spawn(|| run(Role::P1, p1, d1, second, server.as_ref().map(Keys::Server)));
+        (run(Role::P0, p0, d0, first, client.as_mut().map(Keys::Client)), peer.join().unwrap())
     });
     assert_eq!(mine.2.rounds, theirs.2.rounds);
     let cost = Cost { p0_to_p1_bytes: mine.2.sent_bytes, p1_to_p0_bytes: theirs.2.sent_bytes, rounds: mine.2.rounds };
@@ -210,17 +231,17 @@ pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usiz
 
 impl Outcome {
     /// Declared bytes, rounds and correlations must be the counted ones.
-    pub(super) fn assert_declared(&self, kernels: &[(Dual, usize)]) {
+    pub(super) fn assert_declared(&self, kernels: &[(impl Scan, usize)]) {
         let mut ledger = Ledger::new();
-        let mut sum = (0, 0);
-        for (kernel, _) in kernels {
-            kernel.declare(&mut ledger).unwrap();
-            for (_, cost) in kernel.steps().unwrap() {
-                sum = (sum.0 + cost.total_bytes(), sum.1 + cost.rounds);
-            }
-        }
+        kernels.iter().for_each(|(kernel, _)| kernel.declare(&mut ledger).unwrap());
         assert_eq!(ledger.cost(), self.cost, "declared (left) and counted (right) cost");
         assert!(ledger.demand() == self.demand, "declared and used correlations");
+    }
+
+    /// And the sum of the steps.
+    pub(super) fn assert_steps(&self, kernels: &[(Dual, usize)]) {
+        let steps = kernels.iter().flat_map(|(kernel, _)| kernel.steps().unwrap());
+        let sum = steps.fold((0, 0), |sum, (_, cost)| (sum.0 + cost.total_bytes(), sum.1 + cost.rounds));
         assert_eq!((self.cost.total_bytes(), self.cost.rounds), sum, "sum of the steps");
     }
 }

@@ -44,10 +44,12 @@ fn row(args: &ResidencyArgs, shape: ScanShape, block: usize) -> Result<Row> {
         carry,
         work: args.work,
         hold: args.hold,
+        carry_in: false,
+        carry_out: false,
         end: sets::BOUNDARY,
     };
     let kernel = |carry| Chunks::new(shape, slots, options(carry)).map_err(|e| Refusal::Usage(e.to_string()));
-    let (parallel, serial) = (kernel(Carry::Parallel)?, kernel(Carry::Serial { refresh: None })?);
+    let (parallel, serial) = (kernel(Carry::Parallel)?, kernel(Carry::Serial)?);
     let top = parallel.depth() + sets::BOUNDARY;
     let count = trial::count(&parallel, Chain::ideal(slots, 40, top, SPECIALS))?;
     let tally = count.operations().tally();

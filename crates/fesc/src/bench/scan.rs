@@ -8,8 +8,9 @@ use anyhow::{Context, Result};
 use fesc_hybrid::HybridError;
 use fesc_hybrid::backend::{Backend, Chain, Operation, Tally};
 use fesc_scan::hescan::HeScan as _;
+use fesc_scan::hescan::chunks::Chunks;
 use fesc_scan::hescan::cut::{self, Chosen, Wanted};
-use fesc_scan::hescan::trial::{self, Inputs, Measured};
+use fesc_scan::hescan::trial::{self, ClearPacket, Inputs, Measured};
 use fesc_scan::hescan::{ScanShape, paper};
 use rayon::ThreadPoolBuilder;
 use serde_json::{Value, json};
@@ -28,7 +29,8 @@ pub fn run(args: &ScanArgs, format: Format) -> Result<()> {
     let progress = Progress::start("scan");
     let mut report = Report::new(format);
     let measured = args.length.iter().try_for_each(|&length| {
-        let shape = scan_shape(&args.shape, length as usize)?;
+        let mut shape = scan_shape(&args.shape, length as usize)?;
+        shape.state = args.family.map_or(shape.state, |f| f.state);
         progress.say(format!("{length} tokens: counting"));
         let plan = choose(args, shape)?;
         let ran = if args.count { None } else { Some(Ran::new(args, &plan, &progress)?) };
@@ -49,7 +51,11 @@ pub fn scan_shape(name: &str, tokens: usize) -> Result<ScanShape> {
 
 /// The cut that is asked for, or the best one.
 pub fn choose(args: &ScanArgs, shape: ScanShape) -> Result<Chosen> {
-    cut::choose(&Wanted::from(args), shape).map_err(|e| match e {
+    let mut wanted = Wanted::from(args);
+    if let Some(family) = args.family {
+        wanted.factors = family.factors(|f| ClearPacket::random(shape, f, 0).known(true));
+    }
+    cut::choose(&wanted, shape).map_err(|e| match e {
         HybridError::Shape { what: what @ "bytes of ciphertexts at once", got, .. } => {
             let (value, max) = (got as u64, args.memory.saturating_mul(1_000_000));
             let remedy = "give more --memory, a shorter --length, or another packing or cut";
@@ -64,6 +70,7 @@ fn check(args: &ScanArgs) -> Result<()> {
     let lanes = matches!(args.packing, Packing::Lanes | Packing::Hybrid);
     let lanes_only = args.blocks.is_some() || args.coordinates.is_some() || args.leaf.is_some() || args.fold;
     let chunks_only = args.block.is_some()
+        || args.family.is_some()
         || args.topology.name() != "brent-kung"
         || args.work != fesc_scan::hescan::chunks::Work::Needed;
     let refuse = |options: &str| {
@@ -74,7 +81,7 @@ fn check(args: &ScanArgs) -> Result<()> {
         return refuse("--blocks, --coordinates, --leaf, --fold");
     }
     if chunks_only && args.packing != Packing::Chunks {
-        return refuse("--block, --topology, --work");
+        return refuse("--block, --topology, --work, --family");
     }
     Ok(())
 }
@@ -156,6 +163,9 @@ fn row(args: &ScanArgs, plan: &Chosen, tokens: usize, ran: Option<&Ran>) -> Resu
         .detail("coordinates", plan.cut.coordinates)
         .detail("leaf", plan.cut.leaf)
         .detail("relinearisations", total(&[Operation::Relinearisation]))
+        .detail("family", args.family.map(|f| f.name))
+        .detail("composition_relinearisations", Chunks::composition_relinearisations(&plan.count) * layers)
+        .detail("paper_composition_relinearisations", paper_compositions(args, tokens))
         .detail("conjugations", total(&[Operation::Conjugation]))
         .detail("plain_products", total(&[Operation::PlainProduct]))
         .detail("uploads", plan.kernel.inputs() as u64)
@@ -165,6 +175,12 @@ fn row(args: &ScanArgs, plan: &Chosen, tokens: usize, ran: Option<&Ran>) -> Resu
         .detail("input_seconds", sum(|m| m.input_seconds))
         .detail("live_bytes", plan.count.live().most_bytes())
         .detail("threads", args.threads))
+}
+
+/// The paper's relinearisations of compositions for one scan of a family.
+fn paper_compositions(args: &ScanArgs, tokens: usize) -> Option<u64> {
+    let family = args.family.filter(|_| args.shape == "base" && tokens == 128)?;
+    Some(family.relinearisations * u64::from(args.layers))
 }
 
 /// The paper's seconds for one scan on one A100: Mamba-base, Brent-Kung.

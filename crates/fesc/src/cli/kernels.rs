@@ -1,8 +1,10 @@
 //! Options of the measurements of encrypted kernels.
 
 use clap::{Args, ValueEnum};
+use fesc_scan::hescan::Factors;
 use fesc_scan::hescan::chunks::Work;
 use fesc_scan::hescan::cut::{self, Wanted};
+use fesc_scan::hescan::paper::{FAMILIES, Family};
 use fesc_scan::hescan::prefix::Topology;
 
 /// Megabytes of ciphertexts at once, unless told.
@@ -49,6 +51,9 @@ pub struct ScanArgs {
     /// Which work `chunks` does: what results depend on, or all that the paper counts.
     #[arg(long, value_name = "WORK", default_value = "needed", value_parser = work)]
     pub work: Work,
+    /// Factors of another family (`chunks`): s4d, s5, lru, s6 or mamba2, with its own d_s; values are random.
+    #[arg(long, value_name = "NAME", value_parser = family)]
+    pub family: Option<Family>,
     /// Sum the coordinates of a ciphertext by rotations, not on shares (`lanes`, `hybrid`).
     #[arg(long)]
     pub fold: bool,
@@ -81,6 +86,7 @@ impl ScanArgs {
             leaf: None,
             block: None,
             work: Work::Needed,
+            family: None,
             fold: false,
             packed: false,
             memory: MEMORY,
@@ -102,7 +108,9 @@ impl From<&ScanArgs> for Wanted {
             block: args.block.map(|b| b as usize),
             topology: args.topology,
             work: args.work,
+            factors: Factors::MAMBA2,
             memory: args.memory.saturating_mul(1_000_000),
+            ..Self::new(args.packing.into())
         }
     }
 }
@@ -193,6 +201,11 @@ fn power(text: &str) -> Result<usize, String> {
 fn topology(text: &str) -> Result<Topology, String> {
     let names = || Topology::ALL.map(Topology::name).join(", ");
     Topology::ALL.into_iter().find(|t| t.name() == text).ok_or_else(|| format!("give one of {}", names()))
+}
+
+fn family(text: &str) -> Result<Family, String> {
+    let names = || FAMILIES.map(|f| f.name).join(", ");
+    FAMILIES.into_iter().find(|f| f.name == text).ok_or_else(|| format!("give one of {}", names()))
 }
 
 fn work(text: &str) -> Result<Work, String> {

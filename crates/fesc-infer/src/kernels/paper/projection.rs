@@ -259,7 +259,7 @@ impl Kernel {
         };
         let (down, fraction) =
             (0..fraction).rev().map(|f| down(f + 1)).find(|d| d.is_ok()).unwrap_or_else(|| down(0))?;
-        Ok(Made { circuit: Circuit { up: vec![up], down }, largest, fraction, divided })
+        Ok(Made { circuit: Circuit { up: vec![up], down: vec![down] }, largest, fraction, divided })
     }
 }
 
@@ -299,7 +299,9 @@ impl Projection for CkksProjection {
         if let Some(refused) = refused {
             return Err(refused);
         }
-        let all = gather(self.ring, &lanes?, self.slots, self.rows * self.columns, |i| self.kernel.outputs(i))?;
+        let none = InferError::Size { what: "ways down of a projection", expected: 1, got: 0 };
+        let lanes = lanes?.pop().ok_or(none)?;
+        let all = gather(self.ring, &lanes, self.slots, self.rows * self.columns, |i| self.kernel.outputs(i))?;
         let mut parts = self.split(&all)?;
         if let (Some(setup), Matrix::InProj) = (setup, self.matrix) {
             let vectors = setup.vectors(self.layer)?;

@@ -4,6 +4,9 @@
 //! `h = a h + u B`, `m = sum h C`; `y = round(m) + round(D x)` at s.scanned. CKKS computes the same with an
 //! error that its noise formula states; the conversion to shares may round more coarsely than s.scanned. The
 //! block dual form under CKKS takes exp of sums where this multiplies exps: its error is that of the form.
+//!
+//! A kernel that refreshes its state rounds it to s.state before the first token of every part but the first,
+//! where it must be below `2^(l-2)` at s.state + s.exp bits: what the block dual form holds it to.
 
 use rayon::prelude::*;
 
@@ -19,6 +22,8 @@ pub(super) struct HeScan {
     pub(super) scales: Scales,
     /// exp of one token's A Delta.
     pub(super) exp: Exponential,
+    /// Tokens of a part, after which the state is on shares.
+    pub(super) refresh: Option<usize>,
     /// D at s.mixed.
     pub(super) skip: Vec<i64>,
 }
@@ -62,10 +67,20 @@ impl HeScan {
         let (product, decay) = (unit(PUSHED + 2 * s.bc) * f64::from(s.scanned).exp2(), unit(s.exp));
         let mut state = vec![0f64; dim * n];
         let mut out = Vec::with_capacity(p.tokens() * dim);
+        // Of the state that is carried, in units of a product u B.
+        let carried = unit(s.state) * f64::from(PUSHED + s.bc).exp2();
+        let most = s.largest_state();
         for t in 0..p.tokens() {
             let row = &p.xbc[t * shape.conv_dim()..][..shape.conv_dim()];
             let (b, c) = (&row[b_at..b_at + n], &row[c_at..c_at + n]);
             let (delta, z) = (p.delta[t * shape.heads + head], p.z[t * shape.heads + head]);
+            if self.refresh.is_some_and(|part| t > 0 && t.is_multiple_of(part)) {
+                for h in &mut state {
+                    let rounded = (*h / carried).round();
+                    local.see(Q::State, rounded as i64, -most, most, s.state);
+                    *h = rounded * carried;
+                }
+            }
             let a = exponential(local, &self.exp, z).clamp(0, 1 << s.exp) as f64 * decay;
             for (h, &x) in state.chunks_exact_mut(n).zip(&row[head * dim..(head + 1) * dim]) {
                 let u = local.round(Q::DeltaX, delta.saturating_mul(x), DELTA + s.x, PUSHED) as f64;

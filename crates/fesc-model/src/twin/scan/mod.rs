@@ -70,9 +70,9 @@ pub(super) fn new(q: &Quantizer, plan: &Plan, scales: &Scales, exp: Exp, skip: &
                           which is the same only for an exp that is right near 0";
             return Err(TwinError::plan(plan, "exp", plan.exp, remedy).into());
         }
-        (plan::Scan::HeScan(_), Exp::Sums(sums)) => {
+        (plan::Scan::HeScan(kernel), Exp::Sums(sums)) => {
             let [exp, _] = *sums;
-            Box::new(hescan::HeScan { scales: *scales, exp, skip: d(scales.mixed)? })
+            Box::new(hescan::HeScan { scales: *scales, exp, refresh: kernel.refresh(), skip: d(scales.mixed)? })
         }
         (plan::Scan::HeScan(_), Exp::Token(exp)) => {
             let frac = plan.numbers.frac;

@@ -1,6 +1,6 @@
 //! Where the values of a packet lie in the source ciphertexts, and the outputs in the results.
 
-use crate::hescan::{Lane, ScanShape, Value};
+use crate::hescan::{Factors, Lane, Per, ScanShape, Value};
 
 /// The slot maps of one shape.
 ///
@@ -13,11 +13,17 @@ use crate::hescan::{Lane, ScanShape, Value};
 /// | `a_k[h]` | `w_a` chunks and `d_s` tokens | `(l + kappa mod w_a) d_s + j`, `w_a` divides `l` |
 /// | `B_k[g], C_k[g]` | pattern of groups, `w_b` tokens | `(l + k mod w_b) d_s + i`, `w_b` divides `l` |
 ///
+/// | `h_0[e]`, if it enters | chunk | `l d_s + i` |
+///
+/// A factor that the server knows has no source. A decay for each state coordinate has a ciphertext for each
+/// chunk and token, with `a_k[e][i]` in slot `l d_s + i`: nothing is broadcast.
+///
 /// `w_a` is the largest power of two that divides `P` and `c`: a run of `w_a` channels lies in one head.
 /// `w_b` is that of `E / G` and `c`: a run of `w_b` channels lies in one group.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     pub shape: ScanShape,
+    pub factors: Factors,
     pub slots: usize,
     /// d_s, padded to a power of two.
     pub state: usize,
@@ -33,15 +39,30 @@ pub(super) struct Layout {
     pub patterns: Vec<Vec<usize>>,
     /// The pattern of each chunk.
     pub pattern_of: Vec<usize>,
+    /// Whether a state enters.
+    carry_in: bool,
 }
 
-/// Which source an input is.
+/// A tensor of the packet, or the state that enters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
-    X { chunk: usize, group: usize },
-    A { batch: usize, group: usize },
-    B { pattern: usize, group: usize },
-    C { pattern: usize, group: usize },
+pub(super) enum Tensor {
+    X,
+    A,
+    B,
+    C,
+    State,
+}
+
+impl Tensor {
+    const ALL: [Self; 5] = [Self::X, Self::A, Self::B, Self::C, Self::State];
+}
+
+/// Which source an input is: a row for each chunk, batch or pattern, a column for each group of tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Source {
+    pub tensor: Tensor,
+    pub row: usize,
+    pub column: usize,
 }
 
 /// The largest power of two that divides both.
@@ -50,7 +71,7 @@ fn run(a: usize, b: usize) -> usize {
 }
 
 impl Layout {
-    pub fn new(shape: ScanShape, slots: usize, state_slots: usize) -> Self {
+    pub fn new(shape: ScanShape, factors: Factors, slots: usize, state_slots: usize, carry_in: bool) -> Self {
         let state = shape.state.next_power_of_two();
         let channels = state_slots / state;
         let all = shape.channels();
@@ -69,7 +90,12 @@ impl Layout {
             });
             pattern_of.push(at);
         }
-        Self { shape, slots, state, channels, chunks, head_run, group_run, patterns, pattern_of }
+        Self { shape, factors, slots, state, channels, chunks, head_run, group_run, patterns, pattern_of, carry_in }
+    }
+
+    /// Whether decays are encrypted, one for each head.
+    pub fn compact_decays(&self) -> bool {
+        self.factors.a.encrypted() && self.factors.per == Per::Head
     }
 
     /// Groups of `d_s` tokens.
@@ -85,56 +111,67 @@ impl Layout {
         self.chunks.div_ceil(self.head_run)
     }
 
+    /// Rows and columns of the sources of a tensor.
+    fn size(&self, tensor: Tensor) -> (usize, usize) {
+        let (patterns, groups) = (self.patterns.len(), self.factor_groups());
+        let (rows, columns, encrypted) = match tensor {
+            Tensor::X => (self.chunks, self.token_groups(), true),
+            Tensor::A if self.factors.per == Per::State => (self.chunks, self.shape.tokens, self.factors.a.encrypted()),
+            Tensor::A => (self.batches(), self.token_groups(), self.factors.a.encrypted()),
+            Tensor::B => (patterns, groups, self.factors.b.encrypted()),
+            Tensor::C => (patterns, groups, self.factors.c.encrypted()),
+            Tensor::State => (self.chunks, 1, self.carry_in),
+        };
+        (if encrypted { rows } else { 0 }, columns)
+    }
+
     pub fn inputs(&self) -> usize {
-        (self.chunks + self.batches()) * self.token_groups() + 2 * self.patterns.len() * self.factor_groups()
+        Tensor::ALL.into_iter().map(|t| self.size(t)).map(|(rows, columns)| rows * columns).sum()
     }
 
-    /// The index of the source of `x_k`.
-    pub fn x(&self, chunk: usize, token: usize) -> usize {
-        chunk * self.token_groups() + token / self.state
+    fn number(&self, source: Source) -> usize {
+        let before = Tensor::ALL.into_iter().take(source.tensor as usize).map(|t| self.size(t));
+        let first: usize = before.map(|(rows, columns)| rows * columns).sum();
+        first + source.row * self.size(source.tensor).1 + source.column
     }
 
-    /// The index of the source of `a_k`.
-    pub fn a(&self, chunk: usize, token: usize) -> usize {
-        (self.chunks + chunk / self.head_run) * self.token_groups() + token / self.state
-    }
-
-    /// The index of the source of `B_k`.
-    pub fn b(&self, chunk: usize, token: usize) -> usize {
-        let start = (self.chunks + self.batches()) * self.token_groups();
-        start + self.pattern_of[chunk] * self.factor_groups() + token / self.group_run
-    }
-
-    /// The index of the source of `C_k`.
-    pub fn c(&self, chunk: usize, token: usize) -> usize {
-        self.b(chunk, token) + self.patterns.len() * self.factor_groups()
+    /// The index of the source of a token's value of a tensor.
+    pub fn index(&self, tensor: Tensor, chunk: usize, token: usize) -> usize {
+        let (row, column) = match tensor {
+            Tensor::X => (chunk, token / self.state),
+            Tensor::A if self.factors.per == Per::State => (chunk, token),
+            Tensor::A => (chunk / self.head_run, token / self.state),
+            Tensor::B | Tensor::C => (self.pattern_of[chunk], token / self.group_run),
+            Tensor::State => (chunk, 0),
+        };
+        self.number(Source { tensor, row, column })
     }
 
     /// What input `i` is.
-    pub fn source(&self, i: usize) -> Source {
-        let (u, v, b) = (self.token_groups(), self.factor_groups(), self.batches());
-        let factors = (self.chunks + b) * u;
-        match i {
-            i if i < self.chunks * u => Source::X { chunk: i / u, group: i % u },
-            i if i < factors => Source::A { batch: i / u - self.chunks, group: i % u },
-            i if i < factors + self.patterns.len() * v => {
-                Source::B { pattern: (i - factors) / v, group: (i - factors) % v }
+    pub fn source(&self, mut i: usize) -> Source {
+        for tensor in Tensor::ALL {
+            let (rows, columns) = self.size(tensor);
+            if i < rows * columns {
+                return Source { tensor, row: i / columns, column: i % columns };
             }
-            i => {
-                let i = i - factors - self.patterns.len() * v;
-                Source::C { pattern: i / v, group: i % v }
-            }
+            i -= rows * columns;
         }
+        // Behind the last: a source without values.
+        Source { tensor: Tensor::X, row: self.chunks, column: 0 }
     }
 
     /// What lies in the slots of input `i`.
     pub fn lanes(&self, i: usize) -> Vec<Lane<Value>> {
         let mut lanes = vec![[None, None]; self.slots];
-        match self.source(i) {
-            Source::X { chunk, group } => self.x_lanes(chunk, group, &mut lanes),
-            Source::A { batch, group } => self.a_lanes(batch, group, &mut lanes),
-            Source::B { pattern, group } => self.factor_lanes(pattern, group, Value::B, &mut lanes),
-            Source::C { pattern, group } => self.factor_lanes(pattern, group, Value::C, &mut lanes),
+        let Source { tensor, row, column } = self.source(i);
+        match tensor {
+            Tensor::X => self.x_lanes(row, column, &mut lanes),
+            Tensor::A if self.factors.per == Per::State => self.state_lanes(row, column, &mut lanes),
+            Tensor::A => self.a_lanes(row, column, &mut lanes),
+            Tensor::B | Tensor::C => self.factor_lanes(row, column, tensor, &mut lanes),
+            Tensor::State => self.each_state(row, |at, i, e| {
+                lanes[at][0] = Some(Value::State((i * self.shape.channels() + e) as u32));
+            }),
         }
         lanes
     }
@@ -164,24 +201,62 @@ impl Layout {
         for chunk in first..(first + self.head_run).min(self.chunks) {
             for (l, e) in self.local(chunk).filter(|(l, _)| l % self.head_run == 0) {
                 for (k, j) in self.tokens(group) {
-                    let value = Value::A((k * self.shape.heads + e / self.shape.head_dim) as u32);
-                    lanes[(l + chunk - first) * self.state + j][0] = Some(value);
+                    let at = k * self.shape.heads + e / self.shape.head_dim;
+                    lanes[(l + chunk - first) * self.state + j] = self.factors.a.lane(at, Value::A);
                 }
             }
         }
     }
 
-    fn factor_lanes(&self, pattern: usize, group: usize, value: fn(u32) -> Value, lanes: &mut [Lane<Value>]) {
+    fn state_lanes(&self, chunk: usize, token: usize, lanes: &mut [Lane<Value>]) {
+        for (l, e) in self.local(chunk) {
+            for i in 0..self.shape.state {
+                let at = (token * self.shape.channels() + e) * self.shape.state + i;
+                lanes[l * self.state + i] = self.factors.a.lane(at, Value::A);
+            }
+        }
+    }
+
+    fn factor_lanes(&self, pattern: usize, group: usize, tensor: Tensor, lanes: &mut [Lane<Value>]) {
         let ScanShape { tokens, groups, state, .. } = self.shape;
+        let lane = |n: usize| match tensor {
+            Tensor::B => self.factors.b.lane(n, Value::B),
+            _ => self.factors.c.lane(n, Value::C),
+        };
         for (run, g) in self.patterns[pattern].iter().enumerate() {
             for place in 0..self.group_run {
                 let k = group * self.group_run + place;
                 for i in (0..state).filter(|_| k < tokens) {
                     let at = (run * self.group_run + place) * self.state + i;
-                    lanes[at][0] = Some(value(((k * groups + g) * state + i) as u32));
+                    lanes[at] = lane((k * groups + g) * state + i);
                 }
             }
         }
+    }
+
+    /// Channel and coordinate of a slot of a chunk, if there is such a state.
+    pub fn at(&self, chunk: usize, slot: usize) -> Option<(usize, usize)> {
+        let (l, i) = (slot / self.state, slot % self.state);
+        let e = chunk * self.channels + l;
+        (l < self.channels && e < self.shape.channels() && i < self.shape.state).then_some((e, i))
+    }
+
+    /// Slot, coordinate and channel of each state of a chunk.
+    fn each_state(&self, chunk: usize, mut see: impl FnMut(usize, usize, usize)) {
+        for (l, e) in self.local(chunk) {
+            (0..self.shape.state).for_each(|i| see(l * self.state + i, i, e));
+        }
+    }
+
+    /// The outputs of a result that holds the last states of these chunks in its parts.
+    pub fn states(&self, parts: &[usize]) -> Vec<Lane<u32>> {
+        let mut lanes = vec![[None, None]; self.slots];
+        for (part, &chunk) in parts.iter().enumerate() {
+            self.each_state(chunk, |at, i, e| {
+                lanes[at][part] = Some(((self.shape.tokens + i) * self.shape.channels() + e) as u32);
+            });
+        }
+        lanes
     }
 
     /// The outputs of a result that holds these chunks in its parts, for one group of tokens.

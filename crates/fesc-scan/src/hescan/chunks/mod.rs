@@ -23,7 +23,13 @@
 //! any layout at no cost, so the sources here are as compact as the paper's but need one mask and `log2`
 //! rotations: `x` takes `log2 d_s`, `a` takes `log2 d_s` as a leaf and `log2 w_a` where it is broadcast, B
 //! and C take `log2 w_b` (w: see `layout.rs`; at Mamba-base 7, 13, 7). The paper counts none of them. They
-//! are written to the part `broadcast` of the ledger.
+//! are written to the part `broadcast` of the ledger. With [`Work::Needed`] the `d_s` tokens of a group share
+//! the `log2 w_a` rotations of their decays, by a second mask, for which decays, never built, have a level.
+//!
+//! # Refresh (the paper, app:longseq)
+//! A long document is scanned in parts of `R` blocks: a kernel with [`Options::carry_out`] hands its last
+//! state on as more results, one with [`Options::carry_in`] takes a state as more inputs. Between the two the
+//! state is on shares ([`crate::Refreshed`]), so that depth does not grow with the document.
 //!
 //! # Work
 //! [`Work::Counted`] makes what the paper counts: all prefixes in pass one, the summary of the last block,
@@ -31,6 +37,13 @@
 //! separate the two parts of each result. [`Work::Needed`] leaves out what no result depends on, broadcasts
 //! each decay once, as a leaf, leaves two chunks in the two parts of a result, and with serial carries has
 //! one pass: the last state of a block is the carry of the next.
+//!
+//! # Factors
+//! [`Chunks::with_factors`]: a decay that the server knows is composed in the clear, and a composition is a
+//! product by a plaintext; so is the product with a known B or C. A decay for each state coordinate is
+//! composed as it comes, without broadcasts. With complex factors a slot is one complex number, and the real
+//! part of the sum is the output: the two chunks of a pair become the two parts of one tree by one
+//! conjugation, `2 (Re v + i Re w) = (v + i w) + conj(v - i w)`.
 //!
 //! # Cost
 //! Products `2 K_s C_res + 2 L K_s` ([`paper`](super::paper)), with several blocks `L K_s` more for the
@@ -41,6 +54,7 @@
 //! Anything about the size of values: decays in `[0, 1]` keep the state bounded, others do not. Slots of
 //! results that name no output are zero up to noise.
 
+mod broadcast;
 mod layout;
 mod plan;
 mod run;
@@ -49,25 +63,22 @@ mod tests;
 
 use std::ops::Range;
 
-use fesc_hybrid::backend::Backend;
+use fesc_hybrid::backend::{Backend, Count, Operation};
 use fesc_hybrid::{HybridError, Result};
 
-use self::layout::{Layout, Source};
-use self::plan::Plan;
+use self::layout::{Layout, Tensor};
+use self::plan::{Network, Plan};
 use self::run::Run;
 use super::prefix::Topology;
-use super::{HeScan, Lane, ScanShape, Value};
+use super::{Factors, HeScan, Lane, Per, ScanShape, Value};
 
 /// How the carries of blocks are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carry {
     /// A Brent-Kung scan over the summaries.
     Parallel,
-    /// One after the other (the paper, app:longseq), each `refresh`-th one refreshed.
-    Serial {
-        /// Every how many blocks the carry goes through the callback of [`Chunks::run_chunks`].
-        refresh: Option<usize>,
-    },
+    /// One after the other (the paper, app:longseq).
+    Serial,
 }
 
 /// Which work is done.
@@ -95,6 +106,10 @@ pub struct Options {
     /// Whether the broadcast B and C of all tokens stay in memory for all chunks (`2 L` ciphertexts for each
     /// pattern of groups), or are made again for each chunk.
     pub hold: bool,
+    /// Whether a state enters; else `h_0 = 0`. Only with [`Work::Needed`], as is the next.
+    pub carry_in: bool,
+    /// Whether the state after the last token is a result too.
+    pub carry_out: bool,
     /// The level of the results.
     pub end: usize,
 }
@@ -102,13 +117,19 @@ pub struct Options {
 impl Options {
     /// One block of all tokens in full ciphertexts, Brent-Kung, only what is needed.
     pub fn whole(shape: &ScanShape, slots: usize) -> Self {
-        let (topology, carry) = (Topology::BrentKung, Carry::Parallel);
-        Self { state_slots: slots, block: shape.tokens, topology, carry, work: Work::Needed, hold: true, end: 0 }
+        Self {
+            state_slots: slots,
+            block: shape.tokens,
+            topology: Topology::BrentKung,
+            carry: Carry::Parallel,
+            work: Work::Needed,
+            hold: true,
+            carry_in: false,
+            carry_out: false,
+            end: 0,
+        }
     }
 }
-
-/// The callback that refreshes carries: ciphertexts of the same values at [`Chunks::carry_level`] or above.
-pub type RefreshCarry<'a, C> = &'a dyn Fn(Vec<C>) -> Result<Vec<C>>;
 
 /// The kernel for one shape.
 #[derive(Debug, Clone)]
@@ -130,11 +151,19 @@ pub fn partition(count: usize, workers: usize, g: usize) -> Range<usize> {
 }
 
 impl Chunks {
-    /// For `slots` slots.
+    /// For `slots` slots and a packet of Mamba-2.
     ///
     /// # Errors
     /// If a number does not fit the packing.
     pub fn new(shape: ScanShape, slots: usize, options: Options) -> Result<Self> {
+        Self::with_factors(shape, slots, options, Factors::MAMBA2)
+    }
+
+    /// For factors that are given otherwise.
+    ///
+    /// # Errors
+    /// As [`Chunks::new`], and if there are more or fewer known values than the shape has.
+    pub fn with_factors(shape: ScanShape, slots: usize, options: Options, factors: Factors) -> Result<Self> {
         let ScanShape { tokens, heads, head_dim, groups, state } = shape;
         if !slots.is_power_of_two() {
             return Err(refuse("slots", slots, "a power of two is needed"));
@@ -151,10 +180,14 @@ impl Chunks {
         if options.block == 0 || options.block > tokens {
             return Err(refuse("tokens of a block", options.block, format!("1 to {tokens} (the tokens) are possible")));
         }
-        if options.carry == (Carry::Serial { refresh: Some(0) }) {
-            return Err(refuse("blocks between refreshes", 0, "at least 1 is needed"));
+        let counted = options.work == Work::Counted;
+        if (options.carry_in || options.carry_out) && (counted || factors.complex()) {
+            let need =
+                "what the paper counts begins with 0, and a complex state stays: take Work::Needed, real factors";
+            return Err(refuse("states that enter or leave", 1, need));
         }
-        let layout = Layout::new(shape, slots, options.state_slots);
+        factors.check(&shape)?;
+        let layout = Layout::new(shape, factors, slots, options.state_slots, options.carry_in);
         Ok(Self { layout, options, plan: Plan::new(tokens, &options) })
     }
 
@@ -178,34 +211,58 @@ impl Chunks {
     /// on, so that it is at most the paper's `C_res`, and equal to it for [`Work::Counted`], carries in
     /// parallel and powers of two.
     pub fn compositions(&self) -> u64 {
-        let plan = &self.plan;
-        let networks = plan.first.iter().chain(&plan.replay).chain([&plan.carries]);
-        let nodes: usize = networks.flat_map(|n| &n.stages).map(Vec::len).sum();
-        (nodes + plan.blocks.iter().skip(1).sum::<usize>()) as u64
+        let nodes: usize = self.plan.networks().flat_map(|n| &n.stages).map(Vec::len).sum();
+        (nodes + self.plan.injected()) as u64
+    }
+
+    /// Groups of `d_s` tokens whose decays a block that begins at token `first` takes.
+    fn decay_groups(&self, first: usize, network: &Network) -> Range<usize> {
+        let used = network.leaves.iter().any(|need| need.a.is_some());
+        let end = (first + network.leaves.len()).div_ceil(self.layout.state);
+        if used { first / self.layout.state..end } else { 0..0 }
+    }
+
+    /// Relinearisations of the compositions, of the count of a run: the part `compose` of its ledger.
+    pub fn composition_relinearisations(count: &Count) -> u64 {
+        count.parts().get("compose").map_or(0, |part| part.total(Operation::Relinearisation))
     }
 
     /// Rotations of broadcasts, which the paper does not count. `x` and `a` are broadcast over states for
     /// each update that is built, B too unless it is held, C once; a decay is broadcast over channels for
-    /// each composition ([`Work::Counted`]) or each leaf.
+    /// each composition ([`Work::Counted`]) or each group of tokens that a block has a part in. Known factors and decays for each state are not.
     pub fn broadcasts(&self) -> u64 {
         let (layout, plan) = (&self.layout, &self.plan);
         let log = |n: usize| u64::from(n.ilog2());
+        let passes = || plan.first.iter().enumerate().chain(plan.replay.iter().enumerate());
         let leaves = |used: fn(&plan::Need) -> bool| {
-            let networks = plan.first.iter().chain(&plan.replay);
-            networks.flat_map(|n| &n.leaves).filter(|need| used(need)).count() as u64
+            passes().flat_map(|(_, n)| &n.leaves).filter(|need| used(need)).count() as u64
         };
-        let (updates, decays) = (leaves(|n| n.s.is_some()), leaves(|n| n.a.is_some()));
-        let wide = if self.options.work == Work::Counted { self.compositions() } else { decays };
+        let (Factors { b, c, .. }, compact) = (&layout.factors, layout.compact_decays());
+        let (updates, decays) = (leaves(|n| n.s.is_some()), if compact { leaves(|n| n.a.is_some()) } else { 0 });
+        let groups = || passes().map(|(j, n)| self.decay_groups(j * self.options.block, n).len() as u64).sum();
+        let wide = match self.options.work {
+            _ if !compact => 0,
+            Work::Counted => self.compositions(),
+            Work::Needed => groups(),
+        };
         let (chunks, tokens) = (layout.chunks as u64, layout.shape.tokens as u64);
-        let factors =
-            if self.options.hold { 2 * tokens * layout.patterns.len() as u64 } else { (updates + tokens) * chunks };
+        let [b, c] = [b, c].map(|f| u64::from(f.encrypted()));
+        let factors = if self.options.hold {
+            (b + c) * tokens * layout.patterns.len() as u64
+        } else {
+            (b * updates + c * tokens) * chunks
+        };
         let own = (updates + decays) * log(layout.state) + wide * log(layout.head_run);
         chunks * own + factors * log(layout.group_run)
     }
 
-    /// The level that a refreshed carry must have at least; nothing if no carry is refreshed.
-    pub fn carry_level(&self) -> Option<usize> {
-        self.plan.carry_level()
+    /// All key switches of a packet of Mamba-2, by formula: products of all chunks, broadcasts, and the
+    /// reduction.
+    pub fn key_switches(&self) -> u64 {
+        let (layout, chunks) = (&self.layout, self.layout.chunks);
+        let conjugations = if self.options.work == Work::Counted { chunks / 2 } else { 0 };
+        let reduction = chunks.div_ceil(2) * layout.state.ilog2() as usize + conjugations;
+        (chunks * self.plan.products() + layout.shape.tokens * reduction) as u64 + self.broadcasts()
     }
 
     /// The chunks of worker `g`: whole pairs, so that each result is made as by one worker alone. (The
@@ -223,40 +280,48 @@ impl Chunks {
         }
     }
 
+    /// Results of a pair of chunks, or of one where they are apart: outputs by groups of tokens, and a state.
+    fn results_of_pair(&self) -> usize {
+        self.layout.token_groups() + usize::from(self.options.carry_out)
+    }
+
     /// The results that [`Chunks::run_chunks`] makes for these chunks.
     pub fn results_of(&self, chunks: &Range<usize>) -> Range<usize> {
-        let units = |c: usize| c.div_ceil(self.width()) * self.layout.token_groups();
+        let units = |c: usize| c.div_ceil(self.width()) * self.results_of_pair();
         units(chunks.start)..units(chunks.end)
     }
 
     /// Computes the results of some chunks: whole pairs, see [`Chunks::range`].
     ///
     /// # Errors
-    /// If a pair is split, if a refresh is needed and there is none, or if the back end refuses an operation.
+    /// If a pair is split, or if the back end refuses an operation.
     pub fn run_chunks<B: Backend>(
         &self,
         backend: &B,
         input: &(impl Fn(usize) -> Result<B::Ct> + Sync),
         chunks: Range<usize>,
-        refresh: Option<RefreshCarry<'_, B::Ct>>,
     ) -> Result<Vec<B::Ct>> {
         let whole = |c: usize| c.is_multiple_of(2) || c == self.layout.chunks;
         if !whole(chunks.start) || !whole(chunks.end) || chunks.end > self.layout.chunks {
             let need = format!("pairs of the {} chunks cannot be split: take Chunks::range", self.layout.chunks);
             return Err(refuse("end of a range of chunks", chunks.end, need));
         }
-        if self.carry_level().is_some() && refresh.is_none() {
-            let need = "a carry is to be refreshed: give run_chunks a callback";
-            return Err(refuse("blocks", self.plan.blocks.len(), need));
-        }
         if backend.slots() != self.layout.slots {
             return Err(refuse("slots", backend.slots(), format!("the kernel is laid out for {}", self.layout.slots)));
         }
         let run = Run::new(self, backend, input);
+        let all: Vec<usize> = chunks.clone().collect();
+        let pairs: Vec<&[usize]> = all.chunks(2).collect();
         let mut results = Vec::with_capacity(self.results_of(&chunks).len());
-        for first in chunks.clone().step_by(2) {
-            let pair: Vec<usize> = (first..chunks.end.min(first + 2)).collect();
-            results.extend(run.pair(&pair, refresh)?);
+        let mut made = vec![!self.options.hold; self.layout.patterns.len()];
+        let mut at = 0;
+        while at < pairs.len() {
+            // Whole pairs that find B and C broadcast all do the same.
+            let found = |pair: &&&[usize]| pair.len() == 2 && pair.iter().all(|&c| made[self.layout.pattern_of[c]]);
+            let alike = pairs[at..].iter().take_while(found).count().max(1);
+            results.extend(backend.alike(alike, |i| run.pair(pairs[at + i]))?.into_iter().flatten());
+            pairs[at].iter().for_each(|&c| made[self.layout.pattern_of[c]] = true);
+            at += alike;
         }
         Ok(results)
     }
@@ -267,15 +332,24 @@ impl HeScan for Chunks {
         &self.layout.shape
     }
 
+    fn factors(&self) -> &Factors {
+        &self.layout.factors
+    }
+
     fn inputs(&self) -> usize {
         self.layout.inputs()
     }
 
     fn level(&self, i: usize) -> usize {
-        match self.layout.source(i) {
+        let source = self.layout.source(i);
+        match source.tensor {
             // A mask, and the contraction.
-            Source::C { .. } => self.plan.contract + 1,
-            Source::X { .. } | Source::A { .. } | Source::B { .. } => self.plan.top,
+            Tensor::C => self.plan.contract + 1,
+            Tensor::A if self.layout.factors.per == Per::State => {
+                self.plan.leaf(source.column).a.unwrap_or(self.options.end)
+            }
+            Tensor::X | Tensor::A | Tensor::B => self.plan.top,
+            Tensor::State => self.plan.enters.unwrap_or(self.plan.top),
         }
     }
 
@@ -288,13 +362,23 @@ impl HeScan for Chunks {
     }
 
     fn outputs(&self, i: usize) -> Vec<Lane<u32>> {
-        let groups = self.layout.token_groups();
-        let first = i / groups * self.width();
+        let first = i / self.results_of_pair() * self.width();
         let parts: Vec<usize> = (first..self.layout.chunks.min(first + self.width())).collect();
-        self.layout.outputs(&parts, i % groups)
+        if self.holds_state(i) {
+            return self.layout.states(&parts);
+        }
+        self.layout.outputs(&parts, i % self.results_of_pair())
+    }
+
+    fn carried(&self) -> [bool; 2] {
+        [self.options.carry_in, self.options.carry_out]
+    }
+
+    fn holds_state(&self, i: usize) -> bool {
+        i % self.results_of_pair() == self.layout.token_groups()
     }
 
     fn run<B: Backend>(&self, backend: &B, input: &(impl Fn(usize) -> Result<B::Ct> + Sync)) -> Result<Vec<B::Ct>> {
-        self.run_chunks(backend, input, 0..self.layout.chunks, None)
+        self.run_chunks(backend, input, 0..self.layout.chunks)
     }
 }

@@ -33,26 +33,22 @@ pub(super) struct Network {
     pub stages: Vec<Vec<Step>>,
     /// What each leaf must bring.
     pub leaves: Vec<Need>,
-    /// Before which stage which position is refreshed, and what it must be afterwards.
-    pub refreshes: Vec<Refresh>,
 }
 
-/// A refresh of a carry.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Refresh {
-    pub before: usize,
-    pub position: usize,
-    pub need: Need,
+impl Network {
+    /// Parts of maps that its compositions make.
+    fn parts(&self) -> usize {
+        let steps = self.stages.iter().flatten();
+        steps.map(|step| usize::from(step.need.a.is_some()) + usize::from(step.need.s.is_some())).sum()
+    }
 }
 
 /// How a network is laid over positions.
 struct Wiring {
     topology: Topology,
     work: Work,
-    /// The level of what nobody needs, and of what goes to a refresh.
+    /// The level of what nobody needs.
     end: usize,
-    /// Every how many positions of a sequential network.
-    refresh: Option<usize>,
 }
 
 impl Wiring {
@@ -62,27 +58,12 @@ impl Wiring {
             Work::Counted => Some(self.end),
             Work::Needed => None,
         };
-        let mut network = Network::default();
         let wiring = self.topology.stages(needs.len());
-        // A sequential network ends position p by stage p - 1.
-        let refreshed = |p: usize| self.refresh.is_some_and(|r| (p + 1).is_multiple_of(r));
-        for (before, stage) in (0..=wiring.len()).rev().map(|i| (i, wiring.get(i))) {
-            if let Some(stage) = stage {
-                network.stages.push(self.stage(stage, &mut needs, idle));
-            }
-            if refreshed(before) && before < needs.len() {
-                let need = std::mem::take(&mut needs[before]);
-                if need != Need::default() {
-                    network.refreshes.push(Refresh { before, position: before, need });
-                    needs[before] = Need { a: need.a.map(|_| self.end), s: need.s.map(|_| self.end) };
-                }
-            }
-        }
-        network.stages.reverse();
-        network.stages.retain(|stage| !stage.is_empty() || self.refresh.is_some());
-        network.refreshes.reverse();
-        network.leaves = needs.into_iter().map(|n| Need { a: n.a.or(idle), s: n.s.or(idle) }).collect();
-        network
+        let mut stages: Vec<Vec<Step>> = wiring.iter().rev().map(|stage| self.stage(stage, &mut needs, idle)).collect();
+        stages.reverse();
+        stages.retain(|stage| !stage.is_empty());
+        let leaves = needs.into_iter().map(|n| Need { a: n.a.or(idle), s: n.s.or(idle) }).collect();
+        Network { stages, leaves }
     }
 
     /// The steps of a stage, given what is needed after it; `needs` becomes what is needed before it.
@@ -115,68 +96,45 @@ pub(super) struct Plan {
     pub blocks: Vec<usize>,
     /// Pass one: a network for every block whose summary is made.
     pub first: Vec<Network>,
-    /// The scan over summaries.
+    /// The scan over summaries, after the state that enters if there is one.
     pub carries: Network,
     /// Pass two.
     pub replay: Vec<Network>,
     /// What the product of carry and prefix ends at, for blocks with a carry.
     pub inject: Need,
-    /// Carries that go from block to block in one pass; nothing if there are two passes.
-    pub stream: Option<Stream>,
+    /// With one pass, where the last state of a block is the carry of the next: the level of that state for
+    /// each block. Nothing if there are two passes.
+    pub stream: Option<Vec<usize>>,
+    /// The level of the state that enters, if one does.
+    pub enters: Option<usize>,
     /// The level of a state when it is contracted.
     pub contract: usize,
     /// The level of the sources of x, a and B.
     pub top: usize,
 }
 
-/// One pass: the last state of a block is the carry of the next.
-#[derive(Debug, Clone)]
-pub(super) struct Stream {
-    /// The level of the last state of each block.
-    pub last: Vec<usize>,
-    /// For each block the level of its carry after a refresh, if it is refreshed.
-    pub refreshes: Vec<Option<usize>>,
-}
-
-impl Stream {
-    /// From the last block back: a carry is one level above the last state that it is added to.
-    fn new(blocks: usize, contract: usize, refresh: Option<usize>) -> Self {
-        let (mut last, mut refreshes) = (vec![contract; blocks], vec![None; blocks]);
-        for j in (1..blocks).rev() {
-            let carry = last[j] + 1;
-            if refresh.is_some_and(|r| j.is_multiple_of(r)) {
-                refreshes[j] = Some(carry);
-            } else {
-                last[j - 1] = carry;
-            }
-        }
-        Self { last, refreshes }
-    }
-}
-
 impl Plan {
     /// For `tokens` tokens.
     pub fn new(tokens: usize, options: &Options) -> Self {
-        let Options { block, end, work, topology, .. } = *options;
+        let Options { block, end, work, topology, carry_in, .. } = *options;
         let blocks: Vec<usize> = (0..tokens).step_by(block).map(|t| block.min(tokens - t)).collect();
         let contract = end + 2;
         let counted = work == Work::Counted;
         let inject = Need { a: counted.then_some(end), s: Some(contract) };
-        let wiring = Wiring { topology, work, end, refresh: None };
+        let wiring = Wiring { topology, work, end };
         let level_up = |need: Need| Need { a: need.a.map(|l| l + 1), s: need.s.map(|l| l + 1) };
-        let stream = match options.carry {
-            Carry::Serial { refresh } if !counted => Some(Stream::new(blocks.len(), contract, refresh)),
-            _ => None,
-        };
+        // From the last block back: a carry is one level above the last state that it is added to.
+        let stream = (options.carry == Carry::Serial && !counted)
+            .then(|| (0..blocks.len()).rev().map(|after| contract + after).collect::<Vec<_>>());
         let replay: Vec<Network> = (0..blocks.len())
             .map(|j| {
                 let want = |level: usize| match j {
-                    0 => Need { a: None, s: Some(level) },
+                    0 if !carry_in => Need { a: None, s: Some(level) },
                     _ => Need { a: Some(level + 1), s: Some(level + 1) },
                 };
                 let mut needs = vec![want(contract); blocks[j]];
                 if let (Some(stream), Some(last)) = (&stream, needs.last_mut()) {
-                    *last = want(stream.last[j]);
+                    *last = want(stream[j]);
                 }
                 wiring.plan(needs)
             })
@@ -185,9 +143,14 @@ impl Plan {
             Some(_) => Network::default(),
             None => Self::carries(blocks.len(), options, level_up(inject)),
         };
+        let enters = carry_in.then(|| match (&stream, carries.leaves.first()) {
+            (Some(last), _) => last[0] + 1,
+            (None, leaf) => leaf.and_then(|need| need.s).unwrap_or(end),
+        });
         let first: Vec<Network> = carries
             .leaves
             .iter()
+            .skip(usize::from(carry_in))
             .zip(&blocks)
             .map(|(want, &size)| {
                 let mut needs = vec![Need::default(); size];
@@ -196,70 +159,83 @@ impl Plan {
             })
             .collect();
         let leaves = first.iter().chain(&replay).flat_map(|network| &network.leaves);
-        let top = leaves.map(|n| n.s.map_or(0, |l| l + 2).max(n.a.map_or(0, |l| l + 1))).max().unwrap_or(0);
-        Self { blocks, first, carries, replay, inject, stream, contract, top }
+        // Masks, and the product of x and B.
+        let decay = if counted { 1 } else { 2 };
+        let top = leaves.map(|n| n.s.map_or(0, |l| l + 2).max(n.a.map_or(0, |l| l + decay))).max().unwrap_or(0);
+        Self { blocks, first, carries, replay, inject, stream, enters, contract, top }
     }
 
-    /// The scan over summaries; the carry of block `j` is its position `j - 1`.
+    /// The scan over summaries: the carry of block `j` is its position `j - 1`, or `j` behind a state that
+    /// enters.
     fn carries(blocks: usize, options: &Options, want: Need) -> Network {
-        if blocks == 1 {
+        let count = blocks - usize::from(!options.carry_in);
+        if count == 0 {
             return Network::default();
         }
-        let (topology, refresh) = match options.carry {
-            Carry::Parallel => (Topology::BrentKung, None),
-            Carry::Serial { refresh } => (Topology::Sequential, refresh),
+        let topology = match options.carry {
+            Carry::Parallel => Topology::BrentKung,
+            Carry::Serial => Topology::Sequential,
         };
-        let mut needs = vec![want; blocks - 1];
+        let mut needs = vec![want; count];
         if options.work == Work::Counted {
             // The paper's count has the summary of the last block, which no block uses.
             needs.push(Need::default());
         }
-        Wiring { topology, work: options.work, end: options.end, refresh }.plan(needs)
+        Wiring { topology, work: options.work, end: options.end }.plan(needs)
     }
 
-    /// The highest level at which an update needs its B.
-    pub fn build_level(&self, token: usize) -> usize {
+    /// All networks.
+    pub fn networks(&self) -> impl Iterator<Item = &Network> {
+        self.first.iter().chain(&self.replay).chain([&self.carries])
+    }
+
+    /// Positions that a carry is added to.
+    pub fn injected(&self) -> usize {
+        self.blocks.iter().skip(usize::from(self.enters.is_none())).sum()
+    }
+
+    /// Relinearisations of one chunk: compositions, updates and contractions.
+    pub fn products(&self) -> usize {
+        let composed: usize = self.networks().map(Network::parts).sum();
+        let injected = self.injected() * (1 + usize::from(self.inject.a.is_some()));
+        let networks = self.first.iter().chain(&self.replay);
+        let built = networks.flat_map(|n| &n.leaves).filter(|need| need.s.is_some()).count();
+        composed + injected + built + self.blocks.iter().sum::<usize>()
+    }
+
+    /// The highest levels at which the map of a token is needed.
+    pub fn leaf(&self, token: usize) -> Need {
         let block = self.blocks[0];
-        let need = |n: &Network| n.leaves[token % block].s;
         let passes = [self.first.get(token / block), self.replay.get(token / block)];
-        passes.into_iter().flatten().filter_map(need).max().map_or(0, |l| l + 1)
-    }
-
-    /// The highest level that a carry must have after a refresh.
-    pub fn carry_level(&self) -> Option<usize> {
-        let streamed = self.stream.iter().flat_map(|s| &s.refreshes).copied();
-        let scanned = self.carries.refreshes.iter().flat_map(|r| [r.need.a, r.need.s]);
-        scanned.chain(streamed).flatten().max()
+        let needs = passes.into_iter().flatten().map(|n| n.leaves[token % block]);
+        needs.fold(Need::default(), |most, n| Need { a: most.a.max(n.a), s: most.s.max(n.s) })
     }
 }
 
 /// The depth of the kernel by formula: levels between its inputs and its results.
 ///
 /// ```text
-/// D = 2 + c + 2,   c = chain(B)                                               one block
-///                  c = max(chain(B), chain(B_1) + 1, last(B) + carry + 1)     several
+/// D = 2 + c + 2,   c = chain(B)                                               no carry
+///                  c = max(chain(B), chain(B_1) + 1, last(B) + carry + 1)     carries
 /// ```
 ///
 /// (mask and build; compositions; contraction and mask) with `chain(n)` the longest chain of the network over
 /// `n` positions, `last(n)` that of its last position (`log2 n`, but `n - 1` for the sequential one), `B_1`
-/// the size of the second block, and `carry` the longest chain that a carry is made by: that of Brent-Kung
-/// over the `K - 1` summaries, or `K - 2` in sequence. With a refresh every `R` blocks a chain in sequence
-/// ends before each refreshed carry: `min(R, K) - 2` in the first run, `min(R, K - R) - 1` in later ones.
+/// the size of the first block with a carry (the second, or the first if a state enters), and `carry` the
+/// longest chain that a carry is made by: that of Brent-Kung over the `K - 1` blocks with a carry (`K`, if a
+/// state enters), or one less than these in sequence.
 pub(super) fn depth(tokens: usize, options: &Options) -> usize {
     let block = options.block.min(tokens);
     let blocks = tokens.div_ceil(block);
     let chains = options.topology.chains(block);
     let (local, last) = (chains.iter().copied().max().unwrap_or(0), chains.last().copied().unwrap_or(0));
-    if blocks == 1 {
+    let (carried, first) = if options.carry_in { (blocks, block) } else { (blocks - 1, block.min(tokens - block)) };
+    if carried == 0 {
         return 4 + local;
     }
-    let second = options.topology.chain(block.min(tokens - block));
     let carry = match options.carry {
-        Carry::Parallel => Topology::BrentKung.chain(blocks - 1),
-        Carry::Serial { refresh: None } => blocks - 2,
-        Carry::Serial { refresh: Some(r) } => {
-            r.min(blocks).saturating_sub(2).max(r.min(blocks.saturating_sub(r)).saturating_sub(1))
-        }
+        Carry::Parallel => Topology::BrentKung.chain(carried),
+        Carry::Serial => carried - 1,
     };
-    4 + local.max(second + 1).max(last + carry + 1)
+    4 + local.max(options.topology.chain(first) + 1).max(last + carry + 1)
 }

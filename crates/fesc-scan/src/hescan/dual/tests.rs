@@ -68,7 +68,7 @@ fn chunks_with_carries_give_the_recurrence_and_are_counted() {
 #[test]
 fn slots_without_an_output_are_zero() {
     for kernel in [DualScan::new, DualScan::chunked].map(|new| new(shape(21, 3, 5, 1, 6), 128, 0).unwrap()) {
-        let clear = ClearPacket::random(*kernel.shape(), 3);
+        let clear = ClearPacket::random(*kernel.shape(), kernel.factors(), 3);
         let plain = Plain::new(Chain::ideal(128, 40, kernel.depth(), 3));
         let results = kernel.run(&plain, &|i| plain.fresh(&clear.slots(&kernel, i), kernel.level(i))).unwrap();
         for (i, result) in results.iter().enumerate() {
