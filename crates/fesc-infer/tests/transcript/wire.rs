@@ -176,6 +176,7 @@ pub fn session_with(
         reply_timeout: Duration::from_secs(20),
         prepared: Amount { stores: 1, bytes: 1 << 30 },
         prepared_days: 1,
+        keys: super::common::serving::limits().keys,
         queue_bytes: 256 << 20,
         grace: Duration::from_secs(5),
     };
@@ -231,7 +232,7 @@ fn visit(
             Provider::Prepared(place)
         }
     };
-    let options = RunOptions { reveal, provider, ready_bytes: 256 << 20, verify };
+    let options = RunOptions { reveal, provider, ready_bytes: 256 << 20, verify, keys: None };
     let finished = start().classify(ids, &options, &mut Unwatched).unwrap();
     reports.push(finished.report);
     (reports, finished)
