@@ -189,3 +189,6 @@ fn no_room(keyring: &Keyring, more: u64, over: Over) -> String {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests;
