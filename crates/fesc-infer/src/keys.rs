@@ -1,10 +1,10 @@
 //! The CKKS keys of a plan: one set of parameters for the projections, one for the scan, each where the plan
 //! has kernels under encryption.
 //!
-//! They are made for one client and plan, sent before the first document, and serve any number of them: between
-//! two sessions each party keeps its half (`session/keyring`). A shape has a digest, of the sets and of the
-//! rotations; keys have a name, of their shape and their public keys, so that both parties know it without a
-//! word.
+//! They are made for one client and plan, sent before the first document, and serve any number of them:
+//! between two sessions each party keeps its half (`session/keyring`). A shape has a digest, of the sets and
+//! of the rotations; keys have a name, of their shape and their public keys, so that both parties know it
+//! without a word.
 
 use fesc_hybrid::ckks::server::{KeyId, KeyPurpose};
 use fesc_hybrid::keys::{ClientKeys, KeyShape, Keys, ServerKeys};
@@ -81,8 +81,8 @@ impl KeySets<KeyShape> {
         self.iter().map(KeyShape::memory).sum()
     }
 
-    /// A digest of the sets and of which keys of each: keys of one digest serve every plan and length that has
-    /// the same. Keys for more rotations would serve too, and have another digest.
+    /// A digest of the sets and of which keys of each: keys of one digest serve every plan and length that
+    /// has the same. Keys for more rotations would serve too, and have another digest.
     pub fn digest(&self) -> [u8; 32] {
         let mut hash = Sha256::new_with_prefix(b"fesc key shapes 1\0");
         for (name, shape) in self.named() {

@@ -108,9 +108,9 @@ pub enum Command {
     ///
     /// Prints label, class, probability (with --reveal logits), tokens, bucket (tokens of the run), seconds,
     /// online_s, online_bytes, offline_bytes, setup_bytes, rounds; with --json also offline_s, setup_s,
-    /// waited_s (for correlations), offline_rounds, logits, model_id, key_bytes (of CKKS keys that were sent),
-    /// kept_keys_used, keys_kept (for later documents), cut, document_tokens, reveal, provider.
-    /// With --verify also layer, max_ulps, rel_error for each layer, and class_of_twin, agrees.
+    /// waited_s (for correlations), offline_rounds, logits, model_id, key_bytes (of CKKS keys that were
+    /// sent), kept_keys_used, keys_kept (for later documents), cut, document_tokens, reveal, provider. With
+    /// --verify also layer, max_ulps, rel_error for each layer, and class_of_twin, agrees.
     ///
     /// With --plain prints label, class, probability, tokens (looked at), cut (whether there were more),
     /// seconds (without loading), model, mode (float or twin), preset; with --json also document_tokens and
@@ -147,9 +147,9 @@ pub enum Command {
     Prepare(PrepareArgs),
     /// Show or delete this client's CKKS keys at a server.
     ///
-    /// Plans with kernels under encryption need keys, of tens to hundreds of megabytes for each length. A server
-    /// keeps those of listed clients, so that they are sent once; their secret halves are in --state. Keys
-    /// go with their age, or when a session that computes with them dies.
+    /// Plans with kernels under encryption need keys, of tens to hundreds of megabytes for each length. A
+    /// server keeps those of listed clients, so that they are sent once; their secret halves are in --state.
+    /// Keys go with their age, or when a session that computes with them dies.
     #[command(subcommand)]
     Keys(Keys),
     /// Say what a run will cost, before anything runs.

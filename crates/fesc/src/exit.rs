@@ -151,7 +151,9 @@ fn hybrid(error: &HybridError) -> Option<u8> {
     Some(match error {
         HybridError::Net(e) => net(e),
         HybridError::Mpc(e) => mpc(e),
-        HybridError::Ckks(CkksError::Wire { .. } | CkksError::UnplannedKey { .. } | CkksError::MissingKey { .. }) => PEER,
+        HybridError::Ckks(CkksError::Wire { .. } | CkksError::UnplannedKey { .. } | CkksError::MissingKey { .. }) => {
+            PEER
+        }
         _ => return None,
     })
 }

@@ -1,8 +1,8 @@
 //! The secret key.
 //!
-//! It has no wire form. Its owner may keep it in a private file, between sessions that use the same evaluation
-//! keys: [`SecretKey::keep`], two bits for each coefficient (0, 1, or 2 for -1; four to a byte, least
-//! significant first).
+//! It has no wire form. Its owner may keep it in a private file, between sessions that use the same
+//! evaluation keys: [`SecretKey::keep`], two bits for each coefficient (0, 1, or 2 for -1; four to a byte,
+//! least significant first).
 
 use fesc_ring::Prg;
 use zeroize::Zeroizing;

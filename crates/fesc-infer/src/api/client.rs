@@ -97,8 +97,8 @@ impl Client {
         self
     }
 
-    /// Keeps this client's CKKS keys in a state directory between sessions, for plans that need some and servers
-    /// that keep them. Leave the directory out of backups.
+    /// Keeps this client's CKKS keys in a state directory between sessions, for plans that need some and
+    /// servers that keep them. Leave the directory out of backups.
     #[must_use]
     pub fn keys(self, state: &Path) -> Self {
         Self { keys: Some(state.into()), ..self }

@@ -1,5 +1,5 @@
-//! The same of two sessions under one client's kept keys: the one that uploads them, and the one that uses them
-//! again.
+//! The same of two sessions under one client's kept keys: the one that uploads them, and the one that uses
+//! them again.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,10 @@ fn every_message_is_known_and_masked_with_kept_keys() {
     let schedule = Schedule::new(setup.outline().unwrap(), TOKENS, Reveal::Label).unwrap();
     let [first, second] = documents().map(|ids| {
         let sessions = kept_sessions(model_of(5, ENCRYPTED), &ids, Reveal::Label);
-        assert_eq!(sessions.each_ref().map(|s| (s.finished.keys.reused, s.finished.keys.kept)), [(false, true), (true, true)]);
+        assert_eq!(
+            sessions.each_ref().map(|s| (s.finished.keys.reused, s.finished.keys.kept)),
+            [(false, true), (true, true)]
+        );
         for (n, session) in sessions.iter().enumerate() {
             let frames = &session.frames;
             check_kinds(Mode::Dealer, frames, &expected(n));

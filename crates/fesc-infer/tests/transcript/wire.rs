@@ -164,8 +164,8 @@ pub fn session_with(
     Transcript { frames, client, server, finished: all.finished.remove(0) }
 }
 
-/// Two sessions of a client that is on the server's list, with correlations from a dealer: one that brings its
-/// CKKS keys, and one that uses them again.
+/// Two sessions of a client that is on the server's list, with correlations from a dealer: one that brings
+/// its CKKS keys, and one that uses them again.
 pub fn kept_sessions(setup: ServerSetup, ids: &[u32], reveal: Reveal) -> [Transcript; 2] {
     let all = sessions(setup, ids, reveal, Mode::Dealer, false, &[1, 9, 2].map(fresh), 2);
     let mut finished = all.finished.into_iter();

@@ -19,9 +19,9 @@ pub enum KeysArg {
 pub enum Keys {
     /// Show the keys that a server keeps of this client.
     ///
-    /// Prints for each name, sets, bucket (the length that they were made for), bytes, age_s, left_s (until they
-    /// are deleted), usable (the secret half is on this side), in_use (a session has them now); with --json
-    /// also plan, degrees, keys.
+    /// Prints for each name, sets, bucket (the length that they were made for), bytes, age_s, left_s (until
+    /// they are deleted), usable (the secret half is on this side), in_use (a session has them now); with
+    /// --json also plan, degrees, keys.
     ///
     /// Example: fesc keys list --server example.org:7340 --pin 5d0f... --key clinic-a.key --cert
     /// clinic-a.crt

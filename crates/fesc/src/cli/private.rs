@@ -145,8 +145,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "NAME", default_value = "fast", value_parser = plan)]
     pub plan: Plan,
     /// Where the server keeps its master seed, its identity, which prepared correlations were used, clients'
-    /// CKKS keys, and what clients have used of their budgets. Whoever reads it can read the model's public part. Leave it out of
-    /// backups.
+    /// CKKS keys, and what clients have used of their budgets. Whoever reads it can read the model's public
+    /// part. Leave it out of backups.
     #[arg(long, value_name = "DIR", default_value = "fesc-state")]
     pub state: PathBuf,
     /// Serve these clients only. A line each: NAME FINGERPRINT sessions=N logits=N, the last two for a day

@@ -98,9 +98,7 @@ fn provider(args: &ClassifyArgs, cancel: &CancelHandle) -> Result<Provider<Dial,
     let reach = &private.connect.reach;
     let third = connect::third(&private.third, &reach.line, reach.insecure_plaintext, Some(cancel))?;
     match (&private.prepared, private.provider, third, private.when) {
-        (Some(directory), Who::TwoParty, None, _) => {
-            Ok(Provider::Prepared(connect::place(directory, reach)?))
-        }
+        (Some(directory), Who::TwoParty, None, _) => Ok(Provider::Prepared(connect::place(directory, reach)?)),
         (None, Who::Dealer, Some(dial), _) => Ok(Provider::Dealer(dial)),
         (None, Who::TwoParty, None, WhenArg::Ahead) => Ok(Provider::Ahead),
         (None, Who::TwoParty, None, WhenArg::Inline) => Ok(Provider::Inline),

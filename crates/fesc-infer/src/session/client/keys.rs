@@ -39,7 +39,7 @@ enum Keys<'a> {
     /// Fresh ones, to be kept there under this note.
     Fresh { keep: Option<(&'a Shelf, Note)> },
     /// Kept ones.
-    Kept { shelf: &'a Shelf, claim: Claim<'a>, keys: KeySets<ClientKeys> },
+    Kept { shelf: &'a Shelf, claim: Claim<'a>, keys: Box<KeySets<ClientKeys>> },
 }
 
 impl<'a> SessionKeys<'a> {
@@ -72,7 +72,7 @@ impl<'a> SessionKeys<'a> {
                 continue;
             }
             match restored(&claim, shapes, prg) {
-                Ok(keys) => return Ok(Self { shapes, source: Keys::Kept { shelf, claim, keys } }),
+                Ok(keys) => return Ok(Self { shapes, source: Keys::Kept { shelf, claim, keys: Box::new(keys) } }),
                 // Damaged: worth nothing.
                 Err(_) => claim.discard()?,
             }
@@ -122,7 +122,7 @@ impl<'a> SessionKeys<'a> {
             Keys::None => (Held::Nothing(KeyUse::default()), KeySets::default()),
             Keys::Kept { shelf, claim, keys } => {
                 watch.doing(Doing::KeptKeys);
-                (Held::Kept { shelf, claim }, keys)
+                (Held::Kept { shelf, claim }, *keys)
             }
             Keys::Fresh { keep } => {
                 watch.doing(Doing::NewKeys(sent_bytes));
@@ -170,8 +170,8 @@ impl Held<'_> {
         if let Self::Kept { claim, .. } = self { claim.begin() } else { Ok(()) }
     }
 
-    /// The session has ended well: keeps the keys, and hears that the server does. The answer is there already,
-    /// so what fails here costs the keys and nothing else.
+    /// The session has ended well: keeps the keys, and hears that the server does. The answer is there
+    /// already, so what fails here costs the keys and nothing else.
     pub fn end(self, keys: &KeySets<ClientKeys>, channel: &mut Channel, prg: &mut Prg) -> KeyUse {
         let (shelf, name, used, kept) = match self {
             Self::Nothing(used) => return used,

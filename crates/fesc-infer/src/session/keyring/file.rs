@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! magic (8)   length of the note (u32)   the note, JSON
-//! the keys: at a client its secret keys (fesc_ckks::client::SecretKey::keep, set by set),
+//! the keys: at a client its secret keys set by set, two bits a coefficient (`SecretKey::keep` of CKKS),
 //!           at a server the payloads of the upload, one after the other
 //! SHA-256 of everything before and of the name (32)
 //! ```
@@ -153,11 +153,11 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// What a fuzzer gives as a file: what is accepted is written and read again as the same.
+/// What a fuzzer gives as a file: what is accepted is written and read again as the same. Whether it was.
 ///
 /// # Panics
 /// If it is not.
-pub(super) fn fuzz(data: &[u8]) {
+pub(super) fn fuzz(data: &[u8]) -> bool {
     const NAME: Hex32 = Hex32([3; 32]);
     let whole = |data: &[u8], role| -> Result<(Note, Vec<u8>)> {
         let (note, mut reader) = Reader::new(data, data.len() as u64, role)?;
@@ -165,14 +165,17 @@ pub(super) fn fuzz(data: &[u8]) {
         reader.read_exact(&mut keys)?;
         reader.finish(NAME).map(|()| (note, keys))
     };
+    let mut accepted = false;
     for role in [Role::P0, Role::P1] {
         let Ok((note, keys)) = whole(data, role) else { continue };
+        accepted = true;
         let written = Writer::new(Vec::new(), role, &note).and_then(|mut writer| {
             writer.write_all(&keys)?;
             writer.finish(NAME)
         });
         assert!(written.and_then(|bytes| whole(&bytes, role)).is_ok_and(|again| again == (note, keys)));
     }
+    accepted
 }
 
 /// A file from its beginning.

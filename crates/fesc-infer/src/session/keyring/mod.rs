@@ -12,12 +12,13 @@
 //! state directory, under the name that both compute of the public keys ([`crate::keys`]). A server keeps
 //! those of listed clients alone, by the certificate that they show; keys of others serve one session.
 //!
-//! A session holds its keys alone. Cost at the server: a session reads and expands its keys, and drops them at
-//! its end; nothing stays in memory in between. A client that runs several sessions at once has keys for each.
+//! A session holds its keys alone. Cost at the server: a session reads and expands its keys, and drops them
+//! at its end; nothing stays in memory in between. A client that runs several sessions at once has keys for
+//! each.
 //!
 //! What long-lived keys give up: sessions under one key are linked, and there is no forward secrecy: who gets
-//! the client's file reads what was encrypted under it. So keys have an age, and are retired at both ends when
-//! a session dies behind a conversion, since what a client does then may tell of a decrypted value.
+//! the client's file reads what was encrypted under it. So keys have an age, and are retired at both ends
+//! when a session dies behind a conversion, since what a client does then may tell of a decrypted value.
 
 mod file;
 mod quota;
@@ -78,12 +79,12 @@ impl Shelf {
 #[doc(hidden)]
 pub mod fuzzing {
     /// A file of kept keys.
-    pub fn file(data: &[u8]) {
-        super::file::fuzz(data);
+    pub fn file(data: &[u8]) -> bool {
+        super::file::fuzz(data)
     }
 
     /// A message about keys.
-    pub fn message(data: &[u8]) {
-        super::terms::fuzz(data);
+    pub fn message(data: &[u8]) -> bool {
+        super::terms::fuzz(data)
     }
 }

@@ -221,7 +221,7 @@ impl Shelf {
             self.retire(name, note.stamp, &path)?;
             return Ok(Claimed::Absent);
         }
-        Ok(Claimed::Mine(Claim { shelf: self, name, note, file, begun: false }))
+        Ok(Claimed::Mine(Claim { shelf: self, name, stamp: note.stamp, file, begun: false }))
     }
 
     /// Deletes keys that no session has. False for those that one has.
@@ -310,7 +310,7 @@ impl Drop for Draft<'_> {
 pub(in crate::session) struct Claim<'a> {
     shelf: &'a Shelf,
     name: Hex32,
-    note: Note,
+    stamp: Stamp,
     file: File,
     begun: bool,
 }
@@ -344,7 +344,7 @@ impl Claim<'_> {
     pub fn discard(self) -> Result<()> {
         let kind = if self.begun { Kind::Taken } else { Kind::Whole };
         let _alone = self.shelf.alone()?;
-        self.shelf.retire(self.name, self.note.stamp, &self.shelf.path(self.name, kind))
+        self.shelf.retire(self.name, self.stamp, &self.shelf.path(self.name, kind))
     }
 
     fn rename(&self, from: Kind, to: Kind) -> Result<()> {
@@ -360,7 +360,7 @@ impl Drop for Claim<'_> {
             && let Ok(_alone) = self.shelf.alone()
         {
             // What fails now is done by the next opening: nobody claims keys under this ending.
-            let _ = self.shelf.retire(self.name, self.note.stamp, &self.shelf.path(self.name, Kind::Taken));
+            let _ = self.shelf.retire(self.name, self.stamp, &self.shelf.path(self.name, Kind::Taken));
         }
     }
 }

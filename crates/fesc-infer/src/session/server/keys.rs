@@ -12,8 +12,8 @@ use crate::session::hex::Hex32;
 use crate::session::keyring::{Claim, Claimed, Draft, Grant, KeyPurpose, Keyring, MOST_KEYS, Over, Room, Wish};
 use crate::session::{nonce, phase, tag};
 
-/// What a client is told whose keys are not here: deleted, retired, too old, another client's or never sent. It
-/// is the same for all of them, and tells nothing of what others keep.
+/// What a client is told whose keys are not here: deleted, retired, too old, another client's or never sent.
+/// It is the same for all of them, and tells nothing of what others keep.
 const UNKNOWN: &str = "this server has no such keys of this client: they were deleted or retired, or are too old. The \
                        client deletes its half; ask again, and fresh keys are made and sent";
 

@@ -10,7 +10,8 @@
 //! | idle time in a run | the channel's own limits ([`fesc_net::Config`]) |
 //! | prepared correlations, in stores and in bytes | the client is told |
 //! | age of prepared correlations | they are deleted, at the start and when a client asks |
-//! | kept keys, in bytes for a client and for all, and their age ([`KeyLimits`]) | the client is told; they are deleted |
+//! | kept keys, in bytes for a client and for all | the client is told before it makes them |
+//! | age of kept keys | they are deleted, at the start and when a client asks |
 //! | clients, and their runs of a day ([`access`]) | the client is told |
 //!
 //! A fault, even a panic, in one client's thread ends that session and nothing else.

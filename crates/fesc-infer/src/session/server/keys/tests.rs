@@ -37,8 +37,8 @@ fn files(state: &Path) -> usize {
     fs::read_dir(state.join("keys-server")).unwrap().count()
 }
 
-/// An upload of keys of `sent` where those of `expected` are to come, in a session that ends well; the line is
-/// cut after so many messages.
+/// An upload of keys of `sent` where those of `expected` are to come, in a session that ends well; the line
+/// is cut after so many messages.
 fn upload(
     ring: &Keyring,
     sent: &KeySets<KeyShape>,
@@ -82,7 +82,8 @@ fn keys_that_are_wrong_or_cut_off_leave_nothing_behind() {
         assert!(upload(&ring, &expected, &expected, Some(cut)).is_err(), "{cut}");
         assert_eq!(files(state.path()), 0, "{cut}");
     }
-    for (what, other) in [("set", shapes(22, &[1, 4])), ("rotations", shapes(21, &[1, 8])), ("fewer", shapes(21, &[1]))] {
+    for (what, other) in [("set", shapes(22, &[1, 4])), ("rotations", shapes(21, &[1, 8])), ("fewer", shapes(21, &[1]))]
+    {
         let said = upload(&ring, &other, &expected, None).unwrap_err();
         assert!(!said.is_empty() && files(state.path()) == 0, "{what}: {said}");
         assert_ne!(other.digest(), expected.digest(), "{what}: seen in the handshake");
