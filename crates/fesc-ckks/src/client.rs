@@ -3,7 +3,8 @@
 //! Everything fresh that goes up is seeded: the uniform half is 16 bytes ([`Upload`](crate::Upload),
 //! [`SeededKey`](crate::server::SeededKey), [`PublicKey`](crate::server::PublicKey)).
 //!
-//! The secret key cannot be copied, printed or written:
+//! The secret key cannot be copied, printed or serialised; its owner's private file has a form of its own
+//! ([`SecretKey::keep`]):
 //!
 //! ```compile_fail,E0308
 //! fn copy(k: &fesc_ckks::client::SecretKey) -> fesc_ckks::client::SecretKey { k.clone() }

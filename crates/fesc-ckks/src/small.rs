@@ -43,7 +43,14 @@ impl Small {
         params.ntt(i).forward(limb);
     }
 
-    #[cfg(test)]
+    /// Of these coefficients.
+    pub(crate) fn from_coefficients(params: &Params, coefficient: impl Fn(usize) -> i64) -> Self {
+        // In memory of its final size: a vector that grows leaves copies behind.
+        let mut out = vec![0; params.degree()];
+        out.iter_mut().enumerate().for_each(|(i, c)| *c = coefficient(i));
+        Self(out)
+    }
+
     pub(crate) fn coefficients(&self) -> &[i64] {
         &self.0
     }

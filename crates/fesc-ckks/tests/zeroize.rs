@@ -28,6 +28,18 @@ fn a_secret_key_is_wiped() {
     wiped(&secret.release(), 2, (1 + 5) * 8192 * 8);
 }
 
+/// As it goes to its owner's file, and as it comes back.
+#[test]
+fn a_kept_secret_is_wiped_on_both_ways() {
+    let (params, mut prg) = (params(), Prg::from_seed([1; 16]));
+    let secret = SecretKey::generate(&params, &mut prg);
+    let kept = HEAP.watch(|| secret.keep());
+    assert!(kept.release().iter().all(Freed::is_wiped));
+    let bytes = secret.keep();
+    let again = HEAP.watch(|| SecretKey::restore(&params, &bytes).unwrap());
+    wiped(&again.release(), 2, (1 + 5) * 8192 * 8);
+}
+
 /// Control: a key that nobody wipes, made by the same calls. What is public stays as it is.
 #[test]
 fn a_public_key_is_not_wiped_and_that_is_noticed() {

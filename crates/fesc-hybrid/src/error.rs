@@ -151,6 +151,9 @@ pub enum HybridError {
     /// A ciphertext could not be written.
     #[error("a ciphertext could not be written: {0}")]
     Write(std::io::Error),
+    /// Keys that a server keeps could not be read or written.
+    #[error("keys that are kept: {0}")]
+    Kept(std::io::Error),
     /// A party runs the other party's half.
     #[error("the {0} runs this half of the share boundary")]
     Role(&'static str),

@@ -58,6 +58,8 @@ mod block;
 pub mod blocks;
 mod crossings;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod kernels;
 pub mod keys;
 mod run;

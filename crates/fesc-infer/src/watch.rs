@@ -13,7 +13,12 @@ pub enum Doing {
     Setup(u64),
     /// Correlations are being set up.
     Correlations,
-    /// The client's CKKS keys go up: bytes that have gone, of how many.
+    /// Fresh CKKS keys are to be made, of this many bytes.
+    NewKeys(u64),
+    /// CKKS keys that both sides have kept serve again.
+    KeptKeys,
+    /// The client's CKKS keys go up, or come from where the server kept them: bytes that have gone, of how
+    /// many.
     Keys(u64, u64),
     /// A stage of the protocol: which, the layer, the segment.
     Stage(Stage, Option<usize>, usize),

@@ -184,6 +184,13 @@ impl Channel {
         self.tap = Some(tap);
     }
 
+    /// A peer without a certificate is taken for this one: [`Listener`](crate::Listener) says why.
+    #[cfg(feature = "tap")]
+    pub(crate) fn taken_for(mut self, peer: Option<Fingerprint>) -> Self {
+        self.peer = self.peer.or(peer);
+        self
+    }
+
     /// The fingerprint of the certificate whose key the peer has proved to own in this TLS handshake. At a
     /// client it is the pinned one; at a server it is the client's, and `None` when the client showed none.
     /// Always `None` in memory and without TLS.

@@ -46,6 +46,8 @@ pub struct Listener {
     address: SocketAddr,
     tls: Option<Arc<ServerConfig>>,
     config: Config,
+    #[cfg(feature = "tap")]
+    taken_for: Option<Fingerprint>,
 }
 
 impl Listener {
@@ -65,7 +67,22 @@ impl Listener {
         if tls.is_none() && !address.ip().is_loopback() {
             tracing::warn!(%address, "listening without TLS: anybody on the network can read and change everything");
         }
-        Ok(Listener { socket, address, tls, config })
+        Ok(Listener {
+            socket,
+            address,
+            tls,
+            config,
+            #[cfg(feature = "tap")]
+            taken_for: None,
+        })
+    }
+
+    /// Takes everybody who shows no certificate for the client with this one, so that tests can read what a
+    /// client with an identity sends. Only with the feature `tap`, which no program switches on.
+    #[cfg(feature = "tap")]
+    pub fn taking_everybody_for(mut self, client: Fingerprint) -> Listener {
+        self.taken_for = Some(client);
+        self
     }
 
     /// The address it listens on, with the real port.
@@ -110,7 +127,14 @@ impl Listener {
     }
 
     fn pending(&self, socket: TcpStream, peer: SocketAddr) -> Pending {
-        Pending { socket, peer, tls: self.tls.clone(), config: self.config.clone() }
+        Pending {
+            socket,
+            peer,
+            tls: self.tls.clone(),
+            config: self.config.clone(),
+            #[cfg(feature = "tap")]
+            taken_for: self.taken_for,
+        }
     }
 }
 
@@ -120,6 +144,8 @@ pub struct Pending {
     peer: SocketAddr,
     tls: Option<Arc<ServerConfig>>,
     config: Config,
+    #[cfg(feature = "tap")]
+    taken_for: Option<Fingerprint>,
 }
 
 impl Pending {
@@ -151,7 +177,10 @@ impl Pending {
                 ServerConnection::new(config).map_err(|source| NetError::Tls { during: "starting", source })?,
             )),
         };
-        establish(self.socket, connection, Role::Server, session, self.config, seen)
+        let channel = establish(self.socket, connection, Role::Server, session, self.config, seen)?;
+        #[cfg(feature = "tap")]
+        let channel = channel.taken_for(self.taken_for);
+        Ok(channel)
     }
 }
 

@@ -3,6 +3,7 @@
 mod bench;
 mod ckks;
 mod kernels;
+mod keys;
 mod model;
 mod private;
 
@@ -19,10 +20,11 @@ use crate::bench::mpc::Op;
 pub use bench::{Bench, Form, GemmArgs, MpcArgs, NetArgs, OtArgs, OtProtocol, PathChoice, Transport};
 pub use ckks::{Chain, CkksArgs, NttArgs};
 pub use kernels::{BoundaryArgs, Packing, ProjectArgs, ResidencyArgs, ScanArgs};
+pub use keys::{Keys, KeysArg};
 pub use model::{CalibrateArgs, ClassifyArgs, EvalArgs, FormsArgs, ModelArgs, TrainArgs};
 pub use private::{
-    ConnectArgs, ConnectionArgs, DealerArgs, DemoArgs, EstimateArgs, InferArgs, PrepareArgs, PrivateArgs, ServeArgs,
-    ThirdArgs, WhenArg,
+    ConnectArgs, ConnectionArgs, DealerArgs, DemoArgs, EstimateArgs, InferArgs, PrepareArgs, PrivateArgs, ReachArgs,
+    ServeArgs, ThirdArgs, WhenArg,
 };
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {
@@ -106,8 +108,9 @@ pub enum Command {
     ///
     /// Prints label, class, probability (with --reveal logits), tokens, bucket (tokens of the run), seconds,
     /// online_s, online_bytes, offline_bytes, setup_bytes, rounds; with --json also offline_s, setup_s,
-    /// waited_s (for correlations), offline_rounds, logits, model_id, cut, document_tokens, reveal, provider.
-    /// With --verify also layer, max_ulps, rel_error for each layer, and class_of_twin, agrees.
+    /// waited_s (for correlations), offline_rounds, logits, model_id, key_bytes (of CKKS keys that were
+    /// sent), kept_keys_used, keys_kept (for later documents), cut, document_tokens, reveal, provider. With
+    /// --verify also layer, max_ulps, rel_error for each layer, and class_of_twin, agrees.
     ///
     /// With --plain prints label, class, probability, tokens (looked at), cut (whether there were more),
     /// seconds (without loading), model, mode (float or twin), preset; with --json also document_tokens and
@@ -142,6 +145,13 @@ pub enum Command {
     /// Example: fesc prepare --server example.org:7340 --pin 5d0f... --prepared ahead --length 2048
     /// --sessions 4
     Prepare(PrepareArgs),
+    /// Show or delete this client's CKKS keys at a server.
+    ///
+    /// Plans with kernels under encryption need keys, of tens to hundreds of megabytes for each length. A
+    /// server keeps those of listed clients, so that they are sent once; their secret halves are in --state.
+    /// Keys go with their age, or when a session that computes with them dies.
+    #[command(subcommand)]
+    Keys(Keys),
     /// Say what a run will cost, before anything runs.
     ///
     /// Bytes and rounds are declared by the protocol itself, for the plan of --plan. Times are a model: one

@@ -10,6 +10,8 @@
 //! | 5 | refused for security: certificate, pin, weak parameters, no randomness, list of clients, budget |
 //! | 130 | ended by a signal; a server that a first signal stops has done its work and ends with 0 |
 
+use fesc_hybrid::HybridError;
+use fesc_hybrid::ckks::CkksError;
 use fesc_infer::InferError;
 use fesc_infer::session::{RefusalKind, SessionError};
 use fesc_model::ModelError;
@@ -120,7 +122,7 @@ pub fn session(error: &SessionError) -> Option<u8> {
         SessionError::Refused { kind, .. } | SessionError::RefusedHere { kind, .. } => match kind {
             K::Tokens | K::Busy | K::Full => LIMIT,
             K::Parameters | K::NotListed | K::Budget => SECURITY,
-            K::Mismatch | K::NotOffered | K::Prepared | K::Stopping => PEER,
+            K::Mismatch | K::NotOffered | K::Prepared | K::Keys | K::Stopping => PEER,
         },
         SessionError::Version { .. }
         | SessionError::Malformed { .. }
@@ -138,7 +140,20 @@ fn infer(error: &InferError) -> Option<u8> {
         InferError::Model(e) => return model(e),
         InferError::Ring(_) | InferError::Answer { .. } => PEER,
         InferError::Rlwe(e) => return rlwe(e),
+        InferError::Hybrid(e) => return hybrid(e),
         InferError::Length { .. } | InferError::Document { .. } => LIMIT,
+        _ => return None,
+    })
+}
+
+/// Keys and ciphertexts that are none come from the peer.
+fn hybrid(error: &HybridError) -> Option<u8> {
+    Some(match error {
+        HybridError::Net(e) => net(e),
+        HybridError::Mpc(e) => mpc(e),
+        HybridError::Ckks(CkksError::Wire { .. } | CkksError::UnplannedKey { .. } | CkksError::MissingKey { .. }) => {
+            PEER
+        }
         _ => return None,
     })
 }
@@ -252,6 +267,10 @@ mod tests {
             (SessionError::Refused { kind: RefusalKind::Mismatch, message: "other".into() }.into(), PEER),
             (SessionError::Infer(InferError::Mpc(MpcError::Net(NetError::Ended))).into(), PEER),
             (InferError::Length { tokens: 9, most: 1 }.into(), LIMIT),
+            (SessionError::Refused { kind: RefusalKind::Keys, message: "no".into() }.into(), PEER),
+            (SessionError::Infer(HybridError::Net(NetError::Ended).into()).into(), PEER),
+            (SessionError::Infer(HybridError::from(CkksError::UnplannedKey { what: "x".into() }).into()).into(), PEER),
+            (SessionError::Infer(HybridError::Kept(std::io::Error::other("disk")).into()).into(), OTHER),
             (SessionError::Infer(InferError::Answer { classes: 2 }).into(), PEER),
             (MpcError::from(RlweError::Residue { what: "upload", modulus: 3 }).into(), PEER),
             (Refusal::Randomness("none".into()).into(), SECURITY),

@@ -5,8 +5,8 @@
 //! What is in it:
 //! - `cli`: every command and option; `exit`: the codes; `report`: tables and JSON; `progress`: what a run
 //!   does; `usage`: what this process has used; `interrupt`: signals; `random`: randomness of the system;
-//! - `private`: the private run (`demo`, `serve`, `classify`, `prepare`, `dealer`), over `fesc_infer`;
-//!   `keygen`: certificates;
+//! - `private`: the private run (`demo`, `serve`, `classify`, `prepare`, `keys`, `dealer`), over
+//!   `fesc_infer`; `keygen`: certificates;
 //! - `classifier`, `corpus`: where a command finds its model and its documents; `classify`, `eval`,
 //!   `calibrate`, `train`: models in the clear; `inspect`: what is in a checkpoint, and the list of messages;
 //! - `parties`: processes that a measurement starts; `measured`: a whole inference between two of them;
@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         Command::Calibrate(args) => calibrate::run(args, format),
         Command::Serve(args) => private::serve(args, format),
         Command::Prepare(args) => private::prepare(args, format),
+        Command::Keys(command) => private::keys(command, format),
         Command::Dealer(args) => private::dealer(args, format),
         Command::Estimate(args) => estimate::run(args, format),
         Command::Demo(args) => private::demo::run(args, format),

@@ -58,6 +58,14 @@ impl Progress {
         self.bar.set_position(done);
     }
 
+    /// Steps are no longer counted: a bar becomes a spinner.
+    pub fn spin(&self) {
+        if self.bar.length().is_some() {
+            draw_as(&self.bar, SPINNER);
+            self.bar.unset_length();
+        }
+    }
+
     /// One more step is done.
     pub fn step(&self) {
         self.bar.inc(1);

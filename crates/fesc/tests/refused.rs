@@ -168,6 +168,7 @@ fn a_server_with_other_parameters_is_refused() {
                 reveals: vec![Reveal::Label],
                 providers: vec!["ahead".into()],
                 insecure_verify: false,
+                keys_s: 86_400,
             };
             talk.tell(&mut channel, "offer", &Reply::Ok(offer)).unwrap();
             assert!(talk.hear::<Step>(&mut channel, "step").is_err(), "the client goes without another word");
@@ -195,6 +196,7 @@ fn a_client_with_other_parameters_is_refused() {
         reveal: Reveal::Label,
         provider: Provider::Inline,
         verify: false,
+        keys: None,
     };
     talk.tell(&mut channel, "step", &Step::Run(accept)).unwrap();
     let answer = talk.hear::<Reply<Granted>>(&mut channel, "answer").unwrap().granted();

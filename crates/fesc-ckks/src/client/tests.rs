@@ -234,3 +234,28 @@ fn messages_are_added_to_what_is_kept_of_an_upload() {
     let other = tiny(4, 3);
     assert!(matches!(kept.add_plain(&message(&other, 2, &mut prg)), Err(CkksError::ParamsMismatch { .. })));
 }
+
+/// Kept bytes are those of version 1 of a client's file, whatever becomes of the sampler.
+#[test]
+fn a_kept_secret_is_the_same_key_again_and_bytes_that_are_none_are_refused() {
+    let params = tiny(4, 2);
+    let mut prg = Prg::from_seed([9; 16]);
+    let secret = SecretKey::generate(&params, &mut prg);
+    let kept = secret.keep();
+    assert_eq!(kept.len(), SecretKey::kept_bytes(&params));
+    let again = SecretKey::restore(&params, &kept).unwrap();
+    assert_eq!(again.small.coefficients(), secret.small.coefficients());
+    assert!(again.poly.limbs().eq(secret.poly.limbs()));
+    // 0, 1, -1, 0 in the first byte, and zeros behind them.
+    let mut known = vec![0; kept.len()];
+    known[0] = 0b0010_0100;
+    let known = SecretKey::restore(&params, &known).unwrap();
+    assert_eq!(known.small.coefficients()[..5], [0, 1, -1, 0, 0]);
+    assert_eq!(known.keep()[0], 0b0010_0100);
+    for place in 0..4 {
+        let mut wrong = kept.to_vec();
+        wrong[1] |= 3 << (2 * place);
+        assert!(matches!(SecretKey::restore(&params, &wrong), Err(CkksError::Wire { what: "secret key", .. })));
+    }
+    assert!(SecretKey::restore(&params, &kept[1..]).is_err());
+}

@@ -43,6 +43,11 @@ impl KeyId {
         Self(id)
     }
 
+    /// Its bytes, for the name of what is kept beside a key.
+    pub fn bytes(self) -> [u8; 16] {
+        self.0
+    }
+
     /// Refuses an object of another owner.
     pub(crate) fn check_same(self, other: Self) -> Result<()> {
         if self == other {

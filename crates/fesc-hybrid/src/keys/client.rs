@@ -1,9 +1,11 @@
 //! The client's half: make keys, send them one by one.
 
 use fesc_ckks::client::{KeyGenerator, SecretKey};
+use fesc_ckks::server::KeyId;
 use fesc_ckks::wire;
 use fesc_net::{Channel, HEADER_BYTES, Tag};
 use fesc_ring::Prg;
+use zeroize::Zeroizing;
 
 use super::{KeyShape, Progress};
 use crate::boundary::tag;
@@ -23,16 +25,36 @@ impl ClientKeys {
         Self { shape, secret, prg: prg.fork() }
     }
 
+    /// Bytes of [`ClientKeys::keep`].
+    pub fn kept_bytes(shape: &KeyShape) -> usize {
+        SecretKey::kept_bytes(shape.params())
+    }
+
+    /// The secret key as bytes for its owner's own file.
+    pub fn keep(&self) -> Zeroizing<Vec<u8>> {
+        self.secret.keep()
+    }
+
+    /// The secret key of such bytes, whose evaluation keys the server has. The randomness of encryptions is
+    /// new: `prg` must be seeded by the operating system.
+    ///
+    /// # Errors
+    /// Bytes that are no secret key of this set.
+    pub fn restore(shape: KeyShape, bytes: &[u8], prg: &mut Prg) -> Result<Self> {
+        let secret = SecretKey::restore(shape.params(), bytes)?;
+        Ok(Self { shape, secret, prg: prg.fork() })
+    }
+
     /// Which keys.
     pub fn shape(&self) -> &KeyShape {
         &self.shape
     }
 
-    /// Makes and sends the public key and all evaluation keys.
+    /// Makes and sends the public key and all evaluation keys; returns the id of the public key.
     ///
     /// # Errors
     /// Those of the channel.
-    pub fn send(&mut self, channel: &mut Channel, progress: Progress<'_>) -> Result<()> {
+    pub fn send(&mut self, channel: &mut Channel, progress: Progress<'_>) -> Result<KeyId> {
         let Self { shape, secret, prg } = self;
         let (params, total) = (shape.params(), shape.bytes());
         let generator = KeyGenerator::new(secret);
@@ -44,13 +66,14 @@ impl ClientKeys {
             Ok(())
         };
         let mut public = Vec::with_capacity(wire::public_key_bytes(params));
-        generator.public_key(prg)?.write(&mut public).map_err(HybridError::Write)?;
+        let key = generator.public_key(prg)?;
+        key.write(&mut public).map_err(HybridError::Write)?;
         send(tag::PUBLIC_KEY, public)?;
-        for key in generator.keys(shape.plan(), prg) {
+        for made in generator.keys(shape.plan(), prg) {
             let mut bytes = Vec::with_capacity(wire::switching_key_bytes(params));
-            key?.write(&mut bytes).map_err(HybridError::Write)?;
+            made?.write(&mut bytes).map_err(HybridError::Write)?;
             send(tag::EVALUATION_KEY, bytes)?;
         }
-        Ok(())
+        Ok(key.id())
     }
 }

@@ -1,5 +1,6 @@
 //! A client's CKKS keys for one set of parameters: made for the rotations of a plan alone, sent once, and
-//! held by a server under the id of the public key that came with them.
+//! held by a server under the id of the public key that came with them. Either party may keep its half and
+//! take it up again: [`ClientKeys::keep`], [`ServerKeys::take`].
 //!
 //! | who | what |
 //! |---|---|
@@ -77,8 +78,12 @@ impl KeyShape {
 
     /// Bytes that travel, with frames.
     pub fn bytes(&self) -> u64 {
-        let frames = HEADER_BYTES * (1 + self.count());
-        (wire::public_key_bytes(&self.params) + self.plan.bytes(&self.params) + frames) as u64
+        self.payload() + (HEADER_BYTES * (1 + self.count())) as u64
+    }
+
+    /// Bytes of all payloads: what a server keeps of them.
+    pub fn payload(&self) -> u64 {
+        (wire::public_key_bytes(&self.params) + self.plan.bytes(&self.params)) as u64
     }
 
     /// Bytes in the server's memory.

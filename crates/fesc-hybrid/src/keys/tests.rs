@@ -51,3 +51,48 @@ fn keys_of_another_plan_are_refused() {
     assert!(set.contains("length") || set.contains("bytes") || set.contains("parameters"), "{set}");
     assert!(!refused(shape(40, &[1])).is_empty());
 }
+
+/// The payloads of an upload and the secret key's bytes, taken up again: a value comes through the old
+/// evaluation keys as it went in, and the keys of two uploads have two ids.
+#[test]
+fn both_halves_are_taken_up_again() {
+    let shape = shape(40, &[1]);
+    let (mut a, mut b) = Channel::memory_pair();
+    let mut client = ClientKeys::generate(shape.clone(), &mut Prg::from_seed([1; 16]));
+    let mut kept: Vec<Vec<u8>> = Vec::new();
+    let (first, id) = std::thread::scope(|scope| {
+        let sent = scope.spawn(|| client.send(&mut a, &mut |_, _| ()).unwrap());
+        let mut next = |tag, size| {
+            kept.push(b.recv(tag, size)?);
+            Ok(kept[kept.len() - 1].clone())
+        };
+        let taken = ServerKeys::take(&shape, &mut next, 1, Prg::from_seed([2; 16]), &mut |_, _| ()).unwrap();
+        (taken, sent.join().unwrap())
+    });
+    assert_eq!(kept.iter().map(|k| k.len() as u64).sum::<u64>(), shape.payload());
+    let from = |payloads: Vec<Vec<u8>>| {
+        let mut payloads = payloads.into_iter();
+        let mut next = |_, _| payloads.next().ok_or(crate::HybridError::Kept(std::io::ErrorKind::UnexpectedEof.into()));
+        ServerKeys::take(&shape, &mut next, 1, Prg::from_seed([3; 16]), &mut |_, _| ())
+    };
+    let again = from(kept.clone()).unwrap();
+    assert!(first.id() == id && again.id() == id);
+    let mut cut = kept.clone();
+    cut.pop();
+    assert!(matches!(from(cut), Err(crate::HybridError::Kept(_))));
+    let mut other = kept;
+    other.swap(1, 2);
+    other[1].truncate(100);
+    assert!(from(other).is_err());
+
+    let restored = ClientKeys::restore(shape.clone(), &client.keep(), &mut Prg::from_seed([4; 16])).unwrap();
+    assert_eq!(client.keep().len(), ClientKeys::kept_bytes(&shape));
+    let (params, mut prg) = (shape.params(), Prg::from_seed([5; 16]));
+    let encoder = fesc_ckks::Encoder::new(params);
+    let plain = encoder.encode_real(&[1.0, 2.0, 3.0], 1, params.scale()).unwrap();
+    let upload = fesc_ckks::client::SecretEncryptor::new(&restored.secret).encrypt(&plain, &mut prg).unwrap();
+    let rotated = again.backend.evaluator().rotate(&upload.expand(again.id()), 1).unwrap();
+    let decrypted = fesc_ckks::client::Decryptor::new(&client.secret).decrypt(&rotated).unwrap();
+    let values = encoder.decode(&decrypted).unwrap();
+    assert!((values[0].re - 2.0).abs() < 1e-3 && (values[1].re - 3.0).abs() < 1e-3, "{:?}", &values[..2]);
+}

@@ -1,5 +1,6 @@
 //! The client as a library: text in, class out.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fesc_model::Tokenizer;
@@ -65,6 +66,7 @@ enum Peer {
 pub struct Client {
     peer: Peer,
     reveal: Reveal,
+    keys: Option<PathBuf>,
 }
 
 impl Client {
@@ -81,7 +83,7 @@ impl Client {
     pub fn with_cache(address: &str, pin: Fingerprint, cache: Cache) -> Self {
         let security = ClientSecurity::Tls(pin);
         let dial = Dial { address: address.into(), security, config: Config::default(), cancel: None };
-        Self { peer: Peer::Network { dial, cache }, reveal: Reveal::Label }
+        Self { peer: Peer::Network { dial, cache }, reveal: Reveal::Label, keys: None }
     }
 
     /// Shows this certificate to the server, for servers that have a list of clients.
@@ -95,6 +97,13 @@ impl Client {
         self
     }
 
+    /// Keeps this client's CKKS keys in a state directory between sessions, for plans that need some and
+    /// servers that keep them. Leave the directory out of backups.
+    #[must_use]
+    pub fn keys(self, state: &Path) -> Self {
+        Self { keys: Some(state.into()), ..self }
+    }
+
     /// Asks for logits instead of the label; the server must allow it.
     #[must_use]
     pub fn reveal(self, reveal: Reveal) -> Self {
@@ -103,7 +112,7 @@ impl Client {
 
     /// Both parties in this process, over memory: for tests and examples.
     pub fn in_memory(server: &Server) -> Self {
-        Self { peer: Peer::Memory(server.shared()), reveal: Reveal::Label }
+        Self { peer: Peer::Memory(server.shared()), reveal: Reveal::Label, keys: None }
     }
 
     /// Classifies a text. The server learns its length bucket and when it came.
@@ -119,7 +128,8 @@ impl Client {
                 let visit = Visit::start(dial, cache, None, SETUP_LIMIT, &Randomness::os(), watch)?;
                 let ids = encode(visit.known().tokenizer()?)?;
                 let (reveal, provider) = (self.reveal, Provider::Ahead);
-                let options = RunOptions { reveal, provider, ready_bytes: READY, verify: false };
+                let keys = self.keys.clone();
+                let options = RunOptions { reveal, provider, ready_bytes: READY, verify: false, keys };
                 let Finished { answer, bucket, report, known, .. } = visit.classify(&ids, &options, watch)?;
                 let name = known.label(answer.class()).map(String::from);
                 Ok(Classification { answer, name, tokens: ids.len(), bucket, report: Some(report) })

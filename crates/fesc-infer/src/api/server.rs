@@ -11,6 +11,7 @@ use fesc_net::{Config, Fingerprint, Identity, Listener, ServerSecurity};
 use fesc_ring::memory::give_back;
 
 use crate::schedule::Reveal;
+use crate::session::keyring::KeyLimits;
 use crate::session::public::Hosted;
 use crate::session::server::access::AccessOptions;
 use crate::session::server::state::{self, Master};
@@ -37,8 +38,9 @@ impl ServerBuilder {
         Self { plan, ..self }
     }
 
-    /// Where master seed, identity, budgets and the log of sessions are kept, so that clients keep their
-    /// downloads and their pin when the server starts again. Without it they end with the server.
+    /// Where master seed, identity, budgets, clients' CKKS keys and the log of sessions are kept, so that
+    /// clients keep their downloads and their pin when the server starts again. Without it they end with the
+    /// server.
     #[must_use]
     pub fn state(self, directory: &Path) -> Self {
         Self { state: Some(directory.into()), ..self }
@@ -132,6 +134,7 @@ impl Server {
             reply_timeout: Duration::from_secs(60),
             prepared: Amount { stores: 64, bytes: 20 << 30 },
             prepared_days: 30,
+            keys: KeyLimits { bytes: 20 << 30, client_bytes: 2 << 30, age: Duration::from_secs(30 * 86_400) },
             queue_bytes: 1 << 30,
             grace: Duration::from_secs(10),
         };

@@ -80,7 +80,7 @@ const OWN: &[Message] = &[
         ways: TALKING,
         size: Size::AtMost(65_536),
         formula: "as the message before says, at most 64 KiB",
-        mask: "public: nonces, model id, digest of the outline, bucket, what is revealed, provider, limits, refusals",
+        mask: "public: nonces, model id, digest of the outline, bucket, what is revealed, provider, limits, names and digests of keys, refusals",
         tests: &["both_ends_hash_what_was_said", "another_handshake_is_refused"],
         ..PUBLIC
     },
@@ -141,6 +141,15 @@ const OWN: &[Message] = &[
         size: Size::Exact(0),
         formula: "0",
         mask: "empty",
+        ..PUBLIC
+    },
+    Message {
+        tag: 0x0688,
+        name: "the session's keys are kept",
+        size: Size::Exact(0),
+        formula: "0, after a session that ended well and whose keys are kept",
+        mask: "empty",
+        tests: &["keys_go_up_once_and_serve_the_next_session"],
         ..PUBLIC
     },
 ];

@@ -40,4 +40,12 @@ impl Dial {
             ClientSecurity::InsecurePlaintext => format!("plaintext {}", self.address),
         }
     }
+
+    /// The fingerprint of the certificate that this side shows.
+    pub(super) fn shown(&self) -> Option<String> {
+        match &self.security {
+            ClientSecurity::TlsAs(_, identity) => Some(identity.fingerprint().to_string()),
+            ClientSecurity::Tls(_) | ClientSecurity::InsecurePlaintext => None,
+        }
+    }
 }

@@ -25,8 +25,10 @@ pub enum RefusalKind {
     NotOffered,
     /// The store of correlations that the client named is not there, or belongs to something else.
     Prepared,
-    /// There is no room for more prepared correlations.
+    /// There is no room for more prepared correlations, or for more keys.
     Full,
+    /// The CKKS keys that the client named are not there for it.
+    Keys,
     /// The server stops.
     Stopping,
     /// The server serves listed clients only, and this is none.

@@ -4,10 +4,12 @@
 //! client   Greeting   version, nonce, purpose
 //! server   Offer      version, nonce, terms, limits                       (or a refusal)
 //! client   Step       Setup: send me the public part; as often as wanted
-//! client   Step       Run: terms, bucket, reveal, provider  |  Prepare: terms, bucket, reveal, count
-//! server   Granted    the token of a second connection, if one is needed  (or a refusal)
+//! client   Step       Run: terms, bucket, reveal, provider, keys  |  Prepare: terms, bucket, reveal, count
+//! server   Granted    the token of a second connection, if one is needed; which keys  (or a refusal)
 //! both     SHA-256 of all of it, compared
 //! ```
+//!
+//! Or, after the offer, an order that concerns the client's kept keys alone ([`Step::Keys`]), and its answer.
 //!
 //! The terms are repeated by the client and compared by the server, so that a change of the model between the
 //! two messages is seen. Nothing here depends on the document but the bucket.
@@ -18,13 +20,14 @@ use sha2::{Digest, Sha256};
 use super::bucket::is_bucket;
 use super::error::{RefusalKind, Result, SessionError, clean};
 use super::hex::Hex32;
+use super::keyring::{Grant, Order, Wish};
 use super::provider::Provider;
 use crate::kernels;
 use crate::schedule::{MAX_TOKENS, Reveal};
 use crate::stage::Embedding;
 
 /// Version of everything in this module's messages and of the order of the protocol after them.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
 /// Most sessions that one visit of `prepare` makes.
 pub const MAX_PREPARED: u32 = 1024;
@@ -87,6 +90,8 @@ pub struct Offer {
     pub providers: Vec<String>,
     /// It gives away its shares of hidden values, for checks of the program only.
     pub insecure_verify: bool,
+    /// Seconds for which it keeps CKKS keys.
+    pub keys_s: u64,
 }
 
 /// What the client chooses.
@@ -103,6 +108,8 @@ pub struct Accept {
     pub provider: Provider,
     /// The server is to give away its shares afterwards.
     pub verify: bool,
+    /// CKKS keys, where the plan has kernels under encryption.
+    pub keys: Option<Wish>,
 }
 
 /// Correlations for later sessions.
@@ -129,6 +136,8 @@ pub enum Step {
     Run(Accept),
     /// To make correlations for later.
     Prepare(Batch),
+    /// To see or delete its kept keys.
+    Keys(Order),
 }
 
 /// The server agrees.
@@ -137,6 +146,8 @@ pub enum Step {
 pub struct Granted {
     /// With which the second connection joins.
     pub token: Option<Hex32>,
+    /// CKKS keys, where the client needs some.
+    pub keys: Option<Grant>,
 }
 
 /// The server says no.
@@ -289,6 +300,7 @@ mod tests {
             reveals: vec![Reveal::Label],
             providers: vec!["ahead".into()],
             insecure_verify: false,
+            keys_s: 86_400,
         }
     }
 
@@ -300,7 +312,7 @@ mod tests {
             change(&mut bad);
             bad.check(100).unwrap_err()
         };
-        assert!(matches!(refused(|o| o.version = 2), SessionError::Version { ours: 3, theirs: 2 }));
+        assert!(matches!(refused(|o| o.version = 2), SessionError::Version { ours: 4, theirs: 2 }));
         assert!(matches!(refused(|o| o.terms.plan = "paper".into()), SessionError::Mismatch { what: "the plan", .. }));
         assert!(matches!(refused(|o| o.terms.plan = "slow".into()), SessionError::Mismatch { what: "the plan", .. }));
         assert!(matches!(refused(|o| o.terms.kernels = Hex32([1; 32])), SessionError::Parameters { .. }));
@@ -311,7 +323,8 @@ mod tests {
     #[test]
     fn a_server_refuses_what_it_does_not_offer() {
         let terms = offer().terms;
-        let good = Accept { terms, bucket: 256, reveal: Reveal::Label, provider: Provider::Ahead, verify: false };
+        let (reveal, provider) = (Reveal::Label, Provider::Ahead);
+        let good = Accept { terms, bucket: 256, reveal, provider, verify: false, keys: None };
         offer().admits(&good).unwrap();
         let refused = |change: fn(&mut Accept)| {
             let mut bad = good.clone();

@@ -148,6 +148,20 @@ pub(super) fn private_file(path: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
+/// Refuses a secret that others can read.
+pub(super) fn owners_only(file: &File, path: &Path) -> Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = file.metadata().map_err(at(path))?.permissions().mode();
+        if mode & 0o077 != 0 {
+            return Err(SessionError::Exposed { path: path.display().to_string(), mode: mode & 0o777 });
+        }
+    }
+    let _ = (file, path);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

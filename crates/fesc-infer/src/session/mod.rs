@@ -7,6 +7,7 @@
 //!   stays there;
 //! - [`bucket`]: what the server may know of a document's length;
 //! - [`source`]: where correlations come from: inline, ahead, a dealer, a store;
+//! - [`keyring`]: a client's CKKS keys between two sessions;
 //! - [`client`]: one visit of a client; [`server`]: many clients at once, within limits; [`dealer`]: the
 //!   third process;
 //! - [`CancelHandle`]: how a client is ended from outside; [`Randomness`]: where randomness comes from.
@@ -36,6 +37,7 @@ mod error;
 pub mod handshake;
 mod hex;
 mod journal;
+pub mod keyring;
 pub mod message;
 mod prepare;
 mod provider;
@@ -91,6 +93,8 @@ mod tag {
     pub const KEPT: Tag = Tag(0x0687);
     /// A share of hidden values, given away for a check.
     pub const SHARE: Tag = Tag(0x0686);
+    /// The session's CKKS keys are kept on this side.
+    pub const KEYS: Tag = Tag(0x0688);
 }
 
 /// What both ends put into the hello: that they speak sessions of this version, with these sets of silent OT.

@@ -193,7 +193,7 @@ pub fn keys(schedule: &Schedule) -> (KeySets<ClientKeys>, KeySets<ServerKeys>) {
     let seed = |n| Prg::from_seed([n; 16]);
     let (mine, theirs) = std::thread::scope(|scope| {
         let server = scope.spawn(|| shapes.receive(&mut b, &mut seed(31), &mut |_, _| ()).unwrap());
-        (shapes.send(&mut a, &mut seed(32), &mut |_, _| ()).unwrap(), server.join().unwrap())
+        (shapes.send(&mut a, &mut seed(32), &mut |_, _| ()).unwrap().0, server.join().unwrap())
     });
     assert_eq!(a.stats().total.sent_bytes, shapes.bytes());
     (mine, theirs)

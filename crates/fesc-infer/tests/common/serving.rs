@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use fesc_infer::session::cache::Cache;
 use fesc_infer::session::client::{Place, RunOptions, Visit};
+use fesc_infer::session::keyring::KeyLimits;
 use fesc_infer::session::public::Hosted;
 use fesc_infer::session::server::access::AccessOptions;
 use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
@@ -55,6 +56,7 @@ pub fn limits() -> Limits {
         reply_timeout: Duration::from_secs(20),
         prepared: Amount { stores: 1, bytes: 1 << 30 },
         prepared_days: 1,
+        keys: KeyLimits { bytes: 1 << 30, client_bytes: 1 << 29, age: Duration::from_secs(3600) },
         queue_bytes: 64 << 20,
         grace: Duration::from_secs(1),
     }
@@ -73,7 +75,7 @@ pub fn place(directory: &Path) -> Place {
 
 /// A run that shows the label.
 pub fn label(provider: Provider<Dial, Place>) -> RunOptions {
-    RunOptions { reveal: Reveal::Label, provider, ready_bytes: 64 << 20, verify: false }
+    RunOptions { reveal: Reveal::Label, provider, ready_bytes: 64 << 20, verify: false, keys: None }
 }
 
 /// A server of labels for everybody, with its state in a directory.

@@ -13,6 +13,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod fixed;
+mod kept;
 mod statistic;
 mod wire;
 
@@ -239,20 +240,26 @@ fn audit_of(mode: Mode, reveal: Reveal, plan: Plan, expected: &BTreeSet<u16>) {
         assert_eq!(answers, 1, "one message, to the client");
         transcript.frames
     });
+    independent(mode, &first, &second);
+}
+
+/// Two documents and the same randomness: nothing public differs, nor what is sent before the protocol, nor a
+/// length.
+fn independent(mode: Mode, first: &[Frame], second: &[Frame]) {
     let shape = |frames| -> Vec<(_, Vec<(u16, usize)>)> {
         let lengths = |(line, sent): (_, Vec<Sent<'_>>)| (line, sent.iter().map(|(t, p)| (*t, p.len())).collect());
         lines(frames, |_| true).into_iter().map(lengths).collect()
     };
     assert!(
-        shape(&first) == shape(&second),
+        shape(first) == shape(second),
         "{mode:?}: five or 128 tokens, the same kinds and lengths in the same order"
     );
     let public = |k: &Message| k.cover == Cover::Public;
-    assert!(lines(&first, public) == lines(&second, public), "{mode:?}: a public message depends on the document");
-    assert!(headers(&first) == headers(&second), "{mode:?}: a header depends on the document");
+    assert!(lines(first, public) == lines(second, public), "{mode:?}: a public message depends on the document");
+    assert!(headers(first) == headers(second), "{mode:?}: a header depends on the document");
     // The dealer's randomness is spread over connections as they come, so its bytes differ from run to run.
     let before = |k: &Message| !k.phases.contains(&Phase::Online) && k.tag != 0x0403;
-    assert!(lines(&first, before) == lines(&second, before), "{mode:?}: before the protocol, something depends on it");
+    assert!(lines(first, before) == lines(second, before), "{mode:?}: before the protocol, something depends on it");
 }
 
 #[test]
@@ -324,6 +331,7 @@ fn the_modes_show_the_whole_table() {
     let mut shown: BTreeSet<u16> =
         all.iter().flat_map(|(mode, verify)| expected(*mode, Reveal::Logits, *verify)).collect();
     shown.extend(expected_encrypted(Mode::Dealer, Reveal::Label));
+    shown.extend(kept::expected(0));
     // After 32 pieces of 2^20 bytes, which the public part of this model does not have; `download.rs` has a
     // test of it.
     shown.insert(0x0684);

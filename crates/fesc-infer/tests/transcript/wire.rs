@@ -21,7 +21,7 @@ use fesc_infer::session::source::stores::Amount;
 use fesc_infer::session::{Dial, Provider, Randomness, Report, dealer};
 use fesc_infer::{Reveal, ServerSetup, Unwatched};
 use fesc_net::frame::Header;
-use fesc_net::{ClientSecurity, Config, HEADER_BYTES, Listener, ServerSecurity};
+use fesc_net::{ClientSecurity, Config, Fingerprint, HEADER_BYTES, Listener, ServerSecurity};
 
 use super::common::serving::{fresh, options};
 
@@ -159,9 +159,47 @@ pub fn session_with(
     verify: bool,
     generators: &[Randomness; 3],
 ) -> Transcript {
+    let mut all = sessions(setup, ids, reveal, mode, verify, generators, 1);
+    let (frames, client, server) = (all.frames, all.client, all.server);
+    Transcript { frames, client, server, finished: all.finished.remove(0) }
+}
+
+/// Two sessions of a client that is on the server's list, with correlations from a dealer: one that brings
+/// its CKKS keys, and one that uses them again.
+pub fn kept_sessions(setup: ServerSetup, ids: &[u32], reveal: Reveal) -> [Transcript; 2] {
+    let all = sessions(setup, ids, reveal, Mode::Dealer, false, &[1, 9, 2].map(fresh), 2);
+    let mut finished = all.finished.into_iter();
+    [0, 1].map(|n| {
+        // Each session has one connection of each link.
+        let own = all.frames.iter().filter(|f| f.connection == n).map(|f| Frame { connection: 0, ..f.clone() });
+        let (client, server) = (vec![all.client[n]], vec![all.server[n]]);
+        Transcript { frames: own.collect(), client, server, finished: finished.next().unwrap() }
+    })
+}
+
+/// What several sessions said.
+struct All {
+    frames: Vec<Frame>,
+    client: Vec<Report>,
+    server: Vec<Report>,
+    finished: Vec<Finished>,
+}
+
+/// One document, so many times. More than once: the client is listed, and its keys are kept.
+fn sessions(
+    setup: ServerSetup,
+    ids: &[u32],
+    reveal: Reveal,
+    mode: Mode,
+    verify: bool,
+    generators: &[Randomness; 3],
+    times: usize,
+) -> All {
     let places: [_; 4] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
     let [cache, ours, theirs, state] = places.each_ref().map(tempfile::TempDir::path);
-    let (listeners, stop, reports) = ([listener(), listener()], AtomicBool::new(false), Arc::default());
+    let client = Fingerprint::of(b"a client");
+    let (stop, reports) = (AtomicBool::new(false), Arc::default());
+    let listeners = [listener().taking_everybody_for(client), listener()];
     let [to_server, client_dealer, server_dealer] = [
         (&listeners[0], End::Client, End::Server),
         (&listeners[1], End::Client, End::Dealer),
@@ -176,15 +214,20 @@ pub fn session_with(
         reply_timeout: Duration::from_secs(20),
         prepared: Amount { stores: 1, bytes: 1 << 30 },
         prepared_days: 1,
+        keys: super::common::serving::limits().keys,
         queue_bytes: 256 << 20,
         grace: Duration::from_secs(5),
     };
-    let options = Options {
+    let mut options = Options {
         reveals: vec![Reveal::Label, Reveal::Logits],
         dealer: Some(server_dealer.dial()),
         insecure_verify: verify,
         ..options(limits, Some(theirs), state)
     };
+    if times > 1 {
+        std::fs::write(state.join("clients"), format!("one {client} sessions=unlimited\n")).unwrap();
+        options.access.clients = Some(state.join("clients"));
+    }
     let audience = Box::new(Notes(Arc::clone(&reports)));
     let server = Arc::new(Server::new(Hosted::new(setup, None).unwrap(), options, audience).unwrap());
     let (client, finished) = std::thread::scope(|scope| {
@@ -193,7 +236,7 @@ pub fn session_with(
         // The others stop also when the visit panics: the scope waits for them.
         let visited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let third = client_dealer.dial();
-            visit(&to_server.dial(), third, cache, ours, ids, reveal, mode, verify, &generators[2])
+            visit(&to_server.dial(), third, cache, ours, ids, reveal, mode, verify, &generators[2], times)
         }));
         stop.store(true, Ordering::Relaxed);
         serving.join().unwrap().unwrap();
@@ -203,7 +246,7 @@ pub fn session_with(
     drop(listeners);
     let frames = [to_server, client_dealer, server_dealer].into_iter().flat_map(Tee::finish).collect();
     let server = std::mem::take(&mut *reports.lock().unwrap());
-    Transcript { frames, client, server, finished }
+    All { frames, client, server, finished }
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -217,7 +260,8 @@ fn visit(
     mode: Mode,
     verify: bool,
     generators: &Randomness,
-) -> (Vec<Report>, Finished) {
+    times: usize,
+) -> (Vec<Report>, Vec<Finished>) {
     let cache = Cache::open(cache).unwrap();
     let start = || Visit::start(dial, &cache, None, 1 << 30, generators, &mut Unwatched).unwrap();
     let place = Place { directory: ours.join("stores"), state: ours.join("state") };
@@ -231,8 +275,10 @@ fn visit(
             Provider::Prepared(place)
         }
     };
-    let options = RunOptions { reveal, provider, ready_bytes: 256 << 20, verify };
-    let finished = start().classify(ids, &options, &mut Unwatched).unwrap();
-    reports.push(finished.report);
+    let keys = (times > 1).then(|| ours.join("state"));
+    let options = RunOptions { reveal, provider, ready_bytes: 256 << 20, verify, keys };
+    let finished: Vec<Finished> =
+        (0..times).map(|_| start().classify(ids, &options, &mut Unwatched).unwrap()).collect();
+    reports.extend(finished.iter().map(|f| f.report));
     (reports, finished)
 }

@@ -6,15 +6,17 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use fesc_infer::session::Hex32;
+use fesc_infer::session::keyring::MOST_DAYS;
 use fesc_infer::{Embedding, Reveal};
 use fesc_model::Plan;
 use fesc_net::{Fingerprint, Profile};
 
+use super::keys::KeysArg;
 use super::{LinkArgs, Provider, profile, seconds};
 
-/// How to reach a server.
+/// How to reach a server, and as whom.
 #[derive(Debug, Clone, Args)]
-pub struct ConnectArgs {
+pub struct ReachArgs {
     /// Where the server listens: host:port.
     #[arg(long, value_name = "ADDRESS")]
     pub server: Option<String>,
@@ -24,28 +26,36 @@ pub struct ConnectArgs {
     /// Without TLS: anybody on the way reads and changes everything. For measurements only.
     #[arg(long, conflicts_with = "pin")]
     pub insecure_plaintext: bool,
-    /// Where public parts of models are kept; a directory in the user's cache unless told.
-    #[arg(long, value_name = "DIR")]
-    pub cache: Option<PathBuf>,
     /// This client's TLS key (`fesc keygen --client`), for a server that serves listed clients only.
     #[arg(long, value_name = "FILE", requires = "cert", conflicts_with = "insecure_plaintext")]
     pub key: Option<PathBuf>,
     /// This client's TLS certificate.
     #[arg(long, value_name = "FILE", requires = "key")]
     pub cert: Option<PathBuf>,
-    /// Seconds to try again while the server is busy.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub wait: Option<Duration>,
-    /// Where this side notes which prepared correlations it has used; a directory in the user's state unless
-    /// told. Leave it out of backups.
+    /// Where this side notes which prepared correlations it has used, and keeps its secret CKKS keys; a
+    /// directory in the user's state unless told. Leave it out of backups.
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Refuse any model but the one with this id.
-    #[arg(long, value_name = "ID", value_parser = model_id)]
-    pub expect: Option<Hex32>,
     /// How the connection is limited.
     #[command(flatten)]
     pub line: ConnectionArgs,
+}
+
+/// How to reach a server, and what is expected of it.
+#[derive(Debug, Clone, Args)]
+pub struct ConnectArgs {
+    /// The server.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+    /// Where public parts of models are kept; a directory in the user's cache unless told.
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// Seconds to try again while the server is busy.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub wait: Option<Duration>,
+    /// Refuse any model but the one with this id.
+    #[arg(long, value_name = "ID", value_parser = hex)]
+    pub expect: Option<Hex32>,
 }
 
 /// Limits of a connection.
@@ -104,6 +114,9 @@ pub struct PrivateArgs {
     /// Megabytes of correlations that are kept ready.
     #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub ready: u64,
+    /// What becomes of CKKS keys, which plans with kernels under encryption need.
+    #[arg(long, value_enum, default_value_t = KeysArg::Keep)]
+    pub keys: KeysArg,
     /// Compare hidden values with the model's twin, layer by layer. Needs the model, and a server with
     /// --insecure-verify.
     #[arg(long)]
@@ -131,9 +144,9 @@ pub struct ServeArgs {
     /// Which kernel computes each stage: fast. Clients are told, and compute the same.
     #[arg(long, value_name = "NAME", default_value = "fast", value_parser = plan)]
     pub plan: Plan,
-    /// Where the server keeps its master seed, its identity, which prepared correlations were used, and what
-    /// clients have used of their budgets. Whoever reads it can read the model's public part. Leave it out of
-    /// backups.
+    /// Where the server keeps its master seed, its identity, which prepared correlations were used, clients'
+    /// CKKS keys, and what clients have used of their budgets. Whoever reads it can read the model's public
+    /// part. Leave it out of backups.
     #[arg(long, value_name = "DIR", default_value = "fesc-state")]
     pub state: PathBuf,
     /// Serve these clients only. A line each: NAME FINGERPRINT sessions=N logits=N, the last two for a day
@@ -169,6 +182,17 @@ pub struct ServeArgs {
     /// Days after which a prepared session that nobody has used is deleted.
     #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub prepared_days: u32,
+    /// Bytes on disk that kept CKKS keys of all clients may take together; 20 GiB unless told.
+    #[arg(long, value_name = "BYTES", default_value_t = 20 << 30)]
+    pub keys_quota: u64,
+    /// Bytes of kept CKKS keys of one client; 2 GiB unless told. Only listed clients (--clients) have keys
+    /// kept. A client that would pass it is told before it makes keys, and may delete some (`fesc keys`).
+    #[arg(long, value_name = "BYTES", default_value_t = 2 << 30)]
+    pub keys_per_client: u64,
+    /// Days after which kept CKKS keys are deleted, on both sides. The longer, the more sessions of a client
+    /// hang on one secret key.
+    #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_DAYS)))]
+    pub keys_age: u32,
     /// Seconds that a session may take.
     #[arg(long, default_value = "7200", value_parser = seconds)]
     pub session_time: Duration,
@@ -365,6 +389,6 @@ fn fingerprint(text: &str) -> Result<Fingerprint, String> {
     text.parse().map_err(|e: fesc_net::NetError| e.to_string())
 }
 
-fn model_id(text: &str) -> Result<Hex32, String> {
+pub(super) fn hex(text: &str) -> Result<Hex32, String> {
     text.parse().map_err(str::to_string)
 }

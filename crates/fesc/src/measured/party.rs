@@ -152,7 +152,7 @@ fn exchange_keys(
 ) -> Result<(KeySets<ClientKeys>, KeySets<ServerKeys>)> {
     let (mut mine, mut theirs) = (KeySets::default(), KeySets::default());
     match role {
-        Role::P0 => mine = schedule.keys().send(channel, prg, &mut |_, _| ())?,
+        Role::P0 => mine = schedule.keys().send(channel, prg, &mut |_, _| ())?.0,
         Role::P1 => theirs = schedule.keys().receive(channel, prg, &mut |_, _| ())?,
     }
     Ok((mine, theirs))

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::{connect, trust, verify};
-use crate::cli::{self, ClassifyArgs, WhenArg};
+use crate::cli::{self, ClassifyArgs, KeysArg, WhenArg};
 use crate::exit::Refusal;
 use crate::interrupt;
 use crate::report::{Format, Report, Row, line};
@@ -22,13 +22,15 @@ use crate::report::{Format, Report, Row, line};
 pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: Format, verbose: bool) -> Result<()> {
     let private = &args.private;
     let cancel = CancelHandle::default();
-    let dial = connect::server(&private.connect, &cancel)?;
+    let dial = connect::server(&private.connect.reach, &cancel)?;
     let provider = provider(args, &cancel)?;
     let options = RunOptions {
         reveal: private.reveal,
         provider,
         ready_bytes: (private.ready as usize) << 20,
         verify: private.verify,
+        // Without a home there is nowhere to keep them, and nothing else is lost.
+        keys: connect::state(&private.connect.reach).ok().filter(|_| private.keys == KeysArg::Keep),
     };
     let text = Zeroizing::new(text()?);
     let check = private.verify.then(|| verify::Check::load(&args.model)).transpose()?;
@@ -64,13 +66,17 @@ pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: F
 
 /// The class, then one line of what it took.
 fn answer(finished: &Finished, tokens: usize, seconds: f64) -> Result<()> {
-    let Finished { answer, bucket, report, known, .. } = finished;
+    let Finished { answer, bucket, report, known, keys, .. } = finished;
     let class = answer.class();
+    let of_keys = match keys.sent_bytes {
+        0 => String::new(),
+        bytes => format!(", {:.1} MB of it keys", bytes as f64 / 1e6),
+    };
     line(&known.label(class).map_or_else(|| class.to_string(), String::from))?;
     let mb = |bytes: u64| bytes as f64 / 1e6;
     line(&format!(
         "{tokens} tokens in a run of {bucket}; {seconds:.1} s, {:.1} s of it online; {:.1} MB online in {} rounds, {:.1} MB of \
-         correlations, {:.1} MB of set-up",
+         correlations, {:.1} MB of set-up{of_keys}",
         report.online.seconds,
         mb(report.online.bytes()),
         report.online.rounds,
@@ -89,12 +95,10 @@ fn who(provider: &Provider<Dial, Place>) -> String {
 fn provider(args: &ClassifyArgs, cancel: &CancelHandle) -> Result<Provider<Dial, Place>> {
     use cli::Provider as Who;
     let private = &args.private;
-    let third =
-        connect::third(&private.third, &private.connect.line, private.connect.insecure_plaintext, Some(cancel))?;
+    let reach = &private.connect.reach;
+    let third = connect::third(&private.third, &reach.line, reach.insecure_plaintext, Some(cancel))?;
     match (&private.prepared, private.provider, third, private.when) {
-        (Some(directory), Who::TwoParty, None, _) => {
-            Ok(Provider::Prepared(connect::place(directory, &private.connect)?))
-        }
+        (Some(directory), Who::TwoParty, None, _) => Ok(Provider::Prepared(connect::place(directory, reach)?)),
         (None, Who::Dealer, Some(dial), _) => Ok(Provider::Dealer(dial)),
         (None, Who::TwoParty, None, WhenArg::Ahead) => Ok(Provider::Ahead),
         (None, Who::TwoParty, None, WhenArg::Inline) => Ok(Provider::Inline),
@@ -109,7 +113,7 @@ fn provider(args: &ClassifyArgs, cancel: &CancelHandle) -> Result<Provider<Dial,
 }
 
 fn row(finished: &Finished, tokens: usize, seconds: f64) -> Row {
-    let Finished { answer, bucket, report, known, .. } = finished;
+    let Finished { answer, bucket, report, known, keys, .. } = finished;
     let class = answer.class();
     let probabilities = match answer {
         Answer::Label(_) => None,
@@ -136,6 +140,9 @@ fn row(finished: &Finished, tokens: usize, seconds: f64) -> Row {
         .detail("offline_rounds", report.offline.rounds)
         .detail("logits", probabilities.map_or(Value::Null, |(_, logits)| json!(logits)))
         .detail("model_id", known.id.to_string())
+        .detail("key_bytes", keys.sent_bytes)
+        .detail("kept_keys_used", keys.reused)
+        .detail("keys_kept", keys.kept)
 }
 
 /// Before anything else: what is at stake.

@@ -1,5 +1,6 @@
 //! Connections as the command line describes them, and what a terminal sees of a session.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,9 +12,12 @@ use fesc_infer::{Doing, SETUP_LIMIT, Watch};
 use fesc_net::{ClientSecurity, Config, Fingerprint, Identity};
 
 use super::queues::CONNECTION;
-use crate::cli::{ConnectArgs, ConnectionArgs, ThirdArgs};
+use crate::cli::{ConnectArgs, ConnectionArgs, ReachArgs, ThirdArgs};
 use crate::exit::Refusal;
 use crate::progress::Progress;
+
+/// What a bar counts in.
+const MEGABYTE: u64 = 1_000_000;
 
 /// How long to wait before a busy server is asked again.
 const BUSY: Duration = Duration::from_millis(500);
@@ -51,7 +55,7 @@ fn security(
 }
 
 /// The server that the command line names. `cancel` may cut the connections to it.
-pub fn server(args: &ConnectArgs, cancel: &CancelHandle) -> Result<Dial> {
+pub fn server(args: &ReachArgs, cancel: &CancelHandle) -> Result<Dial> {
     let Some(address) = args.server.clone() else {
         let text = "give --server ADDRESS and --pin FINGERPRINT; or --plain, to run in the clear on this machine";
         return Err(Refusal::Usage(text.into()).into());
@@ -85,13 +89,17 @@ fn cache(args: &ConnectArgs) -> Result<Cache> {
     Ok(Cache::open(&directory)?)
 }
 
-/// Where prepared correlations are, and which of them were used.
-pub fn place(directory: &std::path::Path, args: &ConnectArgs) -> Result<Place> {
-    let state = match &args.state {
+/// Where this side keeps what it must not forget, and its secret CKKS keys.
+pub fn state(args: &ReachArgs) -> Result<PathBuf> {
+    Ok(match &args.state {
         Some(state) => state.clone(),
         None => user_directory("XDG_STATE_HOME", ".local/state", "--state")?,
-    };
-    Ok(Place { directory: directory.to_path_buf(), state })
+    })
+}
+
+/// Where prepared correlations are, and which of them were used.
+pub fn place(directory: &Path, args: &ReachArgs) -> Result<Place> {
+    Ok(Place { directory: directory.to_path_buf(), state: state(args)? })
 }
 
 /// Connects and agrees on terms, again and again while the server is busy and there is time to wait.
@@ -123,8 +131,16 @@ impl Watch for Shown {
     fn doing(&mut self, doing: Doing) {
         // The words of the server's log: whoever has both logs can lay them side by side.
         let sentence = sentence(doing);
-        tracing::debug!("{sentence}");
+        match doing {
+            // How much it will be is worth a line of its own.
+            Doing::NewKeys(_) => tracing::info!("{sentence}"),
+            _ => tracing::debug!("{sentence}"),
+        }
         self.0.say(sentence);
+        match doing {
+            Doing::Keys(done, all) => self.0.at(done / MEGABYTE, all.div_ceil(MEGABYTE)),
+            _ => self.0.spin(),
+        }
     }
 }
 
@@ -134,6 +150,10 @@ pub fn sentence(doing: Doing) -> String {
         Doing::Handshake => "agreeing on the terms".into(),
         Doing::Setup(bytes) => format!("the model's public part, {:.1} MB", bytes as f64 / 1e6),
         Doing::Correlations => "setting up correlations".into(),
+        Doing::NewKeys(bytes) => {
+            format!("keys for this plan and length are made: {:.1} MB go to the server", bytes as f64 / 1e6)
+        }
+        Doing::KeptKeys => "keys that both sides have kept serve again".into(),
         Doing::Keys(done, all) => format!("keys, {:.0} of {:.0} MB", done as f64 / 1e6, all as f64 / 1e6),
         Doing::Stage(name, Some(layer), segment) => format!("layer {layer}, segment {segment}: {name}"),
         Doing::Stage(name, None, segment) => format!("segment {segment}: {name}"),

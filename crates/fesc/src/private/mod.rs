@@ -4,6 +4,7 @@ mod classify;
 mod connect;
 mod dealer;
 pub mod demo;
+mod keys;
 mod prepare;
 mod queues;
 mod serve;
@@ -12,5 +13,6 @@ mod verify;
 
 pub use classify::{explain, run as classify};
 pub use dealer::run as dealer;
+pub use keys::run as keys;
 pub use prepare::run as prepare;
 pub use serve::run as serve;

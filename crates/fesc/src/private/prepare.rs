@@ -11,8 +11,8 @@ use crate::report::{Format, Report, Row};
 /// Makes them and says what they cost.
 pub fn run(args: &PrepareArgs, format: Format) -> Result<()> {
     let cancel = CancelHandle::default();
-    let dial = connect::server(&args.connect, &cancel)?;
-    let place = connect::place(&args.prepared, &args.connect)?;
+    let dial = connect::server(&args.connect.reach, &cancel)?;
+    let place = connect::place(&args.prepared, &args.connect.reach)?;
     interrupt::on_first(move || cancel.cut())?;
     let mut shown = connect::Shown::new();
     let visit = connect::visit(&dial, &args.connect, &mut shown)?;

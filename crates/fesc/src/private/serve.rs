@@ -4,9 +4,11 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::Result;
 use fesc_infer::session::SessionError;
+use fesc_infer::session::keyring::KeyLimits;
 use fesc_infer::session::server::access::AccessOptions;
 use fesc_infer::session::server::{Audience, Event, Limits, Options, descriptors};
 use fesc_infer::session::source::stores::Amount;
@@ -89,6 +91,11 @@ fn options(args: &ServeArgs, queues: &Queues) -> Result<Options> {
             reply_timeout: args.answer_time,
             prepared: Amount { stores: args.max_prepared as usize, bytes: args.prepared_bytes },
             prepared_days: args.prepared_days,
+            keys: KeyLimits {
+                bytes: args.keys_quota,
+                client_bytes: args.keys_per_client,
+                age: Duration::from_secs(86_400 * u64::from(args.keys_age)),
+            },
             queue_bytes: queues.ready as usize,
             grace: args.grace,
         },

@@ -32,6 +32,8 @@ With a dealer         (`--provider dealer`) both also trust that it colludes wit
 With --embedding public the server gives the embedding's table to everybody in the clear: smaller and faster, right where the
                       table is published anyway. Documents stay as hidden as before; a table that was trained in private does not.
 Prepared correlations (`fesc prepare`) are secrets: who reads one side's directory and the traffic reads the session.
+Kept CKKS keys        (plans under encryption, a client on a list) link sessions, and who reads the client's half in its
+                      --state reads what was encrypted under them: `--keys once` keeps none.
 
 Not promised          anything against a party that leaves the protocol; hidden sizes or times of messages; that the
                       label is right for documents unlike those of the calibration; an audit: there was none.

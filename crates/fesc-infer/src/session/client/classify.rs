@@ -7,6 +7,7 @@ use fesc_mpc::{Party, Role};
 use fesc_net::{Channel, NetError};
 use fesc_ring::Prg;
 
+use super::keys::SessionKeys;
 use super::{Finished, RunOptions, Visit};
 use crate::blocks::disk::BlockReader;
 use crate::blocks::{BlockSource, BlocksAhead, FreshBlocks};
@@ -14,6 +15,7 @@ use crate::run::{Ahead, run_client_with};
 use crate::schedule::Schedule;
 use crate::session::error::{RefusalKind, Result, SessionError};
 use crate::session::handshake::{Accept, Granted, Greeting, Purpose, Reply, Step, VERSION};
+use crate::session::keyring::{KeyPurpose, Shelf};
 use crate::session::message::Talk;
 use crate::session::provider::Provider;
 use crate::session::record::Recorder;
@@ -73,14 +75,19 @@ impl Visit {
     pub fn classify(mut self, ids: &[u32], options: &RunOptions, watch: &mut dyn Watch) -> Result<Finished> {
         let bucket = self.bucket(ids.len())?;
         let schedule = Arc::new(self.schedule(bucket, options.reveal)?);
-        let agreed = self.agree(bucket, options)?;
+        let shapes = schedule.keys();
+        let shelf = options.keys.as_deref().filter(|_| !shapes.is_empty()).map(|state| Shelf::open(state, Role::P0));
+        let shelf = shelf.transpose()?;
+        let held = SessionKeys::find(shelf.as_ref(), &shapes, self.purpose(bucket), &mut self.prg)?;
+        let (agreed, held) = self.agree(bucket, options, held)?;
         watch.doing(Doing::Correlations);
         let (mut source, blocks) = self.source(options, agreed, &schedule)?;
-        let told = &mut |done, all| watch.doing(Doing::Keys(done, all));
-        let mut keys = schedule.keys().send(&mut self.channel, &mut self.prg, told)?;
+        let (mut held, mut keys) = held.ready(&mut self.channel, &mut self.prg, watch)?;
         let (timed, clock) = Timed::new(source.take());
         let setup = self.start.elapsed().as_secs_f64();
         let run = Instant::now();
+        // On the disk before the first message of the protocol.
+        held.begin()?;
         let mut party = Party::new(Role::P0, self.channel, Box::new(timed));
         party.channel().begin(phase::ONLINE);
         let mut record = Recorder::new(watch, options.verify);
@@ -101,13 +108,19 @@ impl Visit {
         };
         let streams = record.join(party.channel())?;
         let generated = source.finish()?;
+        let keys = held.end(&keys, party.channel(), prg);
         let times = Times { total: self.start.elapsed().as_secs_f64(), ..times };
         let report = Report::new(party.channel().stats(), generated.as_ref(), times);
-        Ok(Finished { answer, bucket, report, streams, known: self.known })
+        Ok(Finished { answer, bucket, report, keys, streams, known: self.known })
     }
 
     /// Asks for the run, and compares the handshakes.
-    fn agree(&mut self, bucket: usize, options: &RunOptions) -> Result<Agreed> {
+    fn agree<'k>(
+        &mut self,
+        bucket: usize,
+        options: &RunOptions,
+        keys: SessionKeys<'k>,
+    ) -> Result<(Agreed, SessionKeys<'k>)> {
         let (reveal, verify) = (options.reveal, options.verify);
         let mut claim = None;
         let provider = match &options.provider {
@@ -125,10 +138,16 @@ impl Visit {
                 Provider::Prepared(id)
             }
         };
-        let terms = self.offer.terms.clone();
-        self.talk.tell(&mut self.channel, "step", &Step::Run(Accept { terms, bucket, reveal, provider, verify }))?;
+        let (terms, wish) = (self.offer.terms.clone(), keys.wish());
+        let accept = Accept { terms, bucket, reveal, provider, verify, keys: wish };
+        self.talk.tell(&mut self.channel, "step", &Step::Run(accept))?;
         let granted = self.talk.hear::<Reply<Granted>>(&mut self.channel, "answer")?.granted();
         let (granted, claim) = match (granted, claim) {
+            (Err(refused @ SessionError::Refused { kind: RefusalKind::Keys, .. }), _) => {
+                // The server does not have the other half: this one is worth nothing.
+                keys.discard()?;
+                return Err(refused);
+            }
             (Err(refused @ SessionError::Refused { kind: RefusalKind::Prepared, .. }), Some((stores, claim))) => {
                 // The server does not have the other half: this one is worth nothing.
                 stores.discard(claim)?;
@@ -137,7 +156,8 @@ impl Visit {
             (granted, claim) => (granted?, claim),
         };
         let transcript = self.talk.compare(&mut self.channel)?;
-        Ok(Agreed { granted, transcript, claim })
+        let keys = keys.granted(granted.keys)?;
+        Ok((Agreed { granted, transcript, claim }, keys))
     }
 
     fn source<'a>(
@@ -167,6 +187,17 @@ impl Visit {
                 (source::inline(Role::P0, &mut self.channel, &mut self.prg)?, Blocks::Fresh)
             }
         })
+    }
+
+    /// What keys of this visit are for.
+    fn purpose(&self, bucket: usize) -> KeyPurpose {
+        KeyPurpose {
+            server: self.dial.identity(),
+            client: self.dial.shown(),
+            plan: self.offer.terms.plan.clone(),
+            bucket,
+            age: Duration::from_secs(self.offer.keys_s),
+        }
     }
 
     /// Opens the second connection of a session.

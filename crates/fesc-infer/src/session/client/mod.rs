@@ -1,6 +1,11 @@
 //! One visit of a client: connect, agree, get the public part, and then classify one document or prepare.
 
 mod classify;
+mod keys;
+mod orders;
+
+pub use keys::KeyUse;
+pub use orders::{MyKeys, order};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,6 +60,9 @@ pub struct RunOptions {
     pub ready_bytes: usize,
     /// The server is to give its shares away afterwards, for a check of the program.
     pub verify: bool,
+    /// The state directory in which CKKS keys are kept between sessions, where the plan needs some and the
+    /// server keeps this client's. Without one they serve one session.
+    pub keys: Option<PathBuf>,
 }
 
 /// What came of a visit.
@@ -65,10 +73,39 @@ pub struct Finished {
     pub bucket: usize,
     /// What it cost.
     pub report: Report,
+    /// The CKKS keys of the session.
+    pub keys: KeyUse,
     /// With verification: the residual stream that enters each layer, and that leaves the last.
     pub streams: Option<Vec<Stream>>,
     /// The public part, to be used again.
     pub known: Arc<Known>,
+}
+
+/// A server that was greeted, and what it offers.
+struct Met {
+    channel: Channel,
+    talk: Talk,
+    nonce: Hex32,
+    offer: Offer,
+    /// Of this connection.
+    prg: Prg,
+}
+
+/// Connects, greets and hears the offer.
+fn meet(dial: &Dial, fresh: &Randomness) -> Result<Met> {
+    let mut channel = dial.connect(&hello())?;
+    let mut talk = Talk::default();
+    let mut prg = fresh.generator()?;
+    let nonce = nonce(&mut prg);
+    let greeting = Greeting { version: VERSION, nonce, purpose: Purpose::Session };
+    talk.tell(&mut channel, "greeting", &greeting)?;
+    let answer = talk.hear_any(&mut channel, "offer")?;
+    // The version comes first: a later one may change all the rest.
+    if let Some(theirs) = answer.pointer("/ok/version").and_then(serde_json::Value::as_u64).filter(|v| *v != VERSION) {
+        return Err(SessionError::Version { ours: VERSION, theirs });
+    }
+    let offer = parse::<Reply<Offer>>(answer, "offer")?.granted()?;
+    Ok(Met { channel, talk, nonce, offer, prg })
 }
 
 /// A client that is connected and has the model's public part.
@@ -98,20 +135,8 @@ impl Visit {
     ) -> Result<Self> {
         let start = Instant::now();
         watch.doing(Doing::Handshake);
-        let mut channel = dial.connect(&hello())?;
-        let mut talk = Talk::default();
-        let (fresh, mut prg) = (fresh.clone(), fresh.generator()?);
-        let nonce = nonce(&mut prg);
-        let greeting = Greeting { version: VERSION, nonce, purpose: Purpose::Session };
-        talk.tell(&mut channel, "greeting", &greeting)?;
-        let answer = talk.hear_any(&mut channel, "offer")?;
-        // The version comes first: a later one may change all the rest.
-        if let Some(theirs) =
-            answer.pointer("/ok/version").and_then(serde_json::Value::as_u64).filter(|v| *v != VERSION)
-        {
-            return Err(SessionError::Version { ours: VERSION, theirs });
-        }
-        let offer = parse::<Reply<Offer>>(answer, "offer")?.granted()?;
+        let Met { mut channel, mut talk, nonce, offer, mut prg } = meet(dial, fresh)?;
+        let fresh = fresh.clone();
         offer.check(setup_limit)?;
         if let Some(expected) = expected.filter(|e| *e != offer.terms.model) {
             let (expected, got) = (expected.to_string(), offer.terms.model.to_string());

@@ -1,32 +1,29 @@
 //! One client, from its first message to its last.
 
+mod run;
+
 use std::io::Write;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fesc_mpc::{Party, Role};
+use fesc_mpc::Role;
 use fesc_net::{Channel, Fingerprint, Pending};
 use fesc_ring::Prg;
 
 use super::access::Asked;
 use super::admission::Admission;
 use super::{Event, Server};
-use crate::run::run_server_with;
 use crate::schedule::{Reveal, Schedule};
-use crate::session::dealer;
 use crate::session::download::Upload;
 use crate::session::error::{RefusalKind, Result, SessionError};
-use crate::session::handshake::{Accept, Batch, Granted, Greeting, Offer, Purpose, Refusal, Reply, Step, VERSION};
+use crate::session::handshake::{Batch, Granted, Greeting, Offer, Purpose, Refusal, Reply, Step, VERSION};
 use crate::session::hex::Hex32;
+use crate::session::keyring::{Listing, Order};
 use crate::session::message::{Talk, parse};
 use crate::session::prepare::Preparation;
-use crate::session::provider::Provider;
 use crate::session::public::unsent;
 use crate::session::randomness::Randomness;
-use crate::session::record::Recorder;
 use crate::session::report::{Report, Times};
-use crate::session::source::stores::{Amount, Claimed, Note, bytes_of};
-use crate::session::source::{self, Source, Timed};
+use crate::session::source::stores::{Amount, Note, bytes_of};
 use crate::session::{hello, nonce, phase};
 use crate::watch::{Doing, Watch};
 
@@ -36,7 +33,7 @@ const JOINING: Duration = Duration::from_secs(30);
 /// The public part is sent at most this often in one visit: a client needs it once.
 const MOST_SETUPS: u32 = 2;
 
-/// Serves one connection. `None`: it was no session of its own.
+/// Serves one connection. `None`: it was no session of its own, or one in which nothing was computed.
 pub(super) fn attend(server: &Server, number: u64, pending: Pending, fresh: &Randomness) -> Result<Option<Report>> {
     let start = Instant::now();
     let mut channel = pending.establish_seen(&hello(), |ticket| {
@@ -79,7 +76,7 @@ pub(super) fn attend(server: &Server, number: u64, pending: Pending, fresh: &Ran
     let offer = server.offer(nonce(&mut prg));
     talk.tell(&mut channel, "offer", &Reply::Ok(offer.clone()))?;
     let visit = Visit { server, number, talk, channel, offer, theirs: greeting.nonce, start, shown, fresh };
-    visit.serve(&mut prg).map(Some)
+    visit.serve(&mut prg)
 }
 
 fn refuse<T: serde::Serialize>(
@@ -139,7 +136,7 @@ struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    fn serve(mut self, prg: &mut Prg) -> Result<Report> {
+    fn serve(mut self, prg: &mut Prg) -> Result<Option<Report>> {
         let mut setups = 0;
         self.server.admission.listen(self.number);
         loop {
@@ -154,8 +151,9 @@ impl Visit<'_> {
                     let problem = "it asks for the public part again and again".into();
                     return Err(SessionError::Malformed { what: "step", problem });
                 }
-                Step::Run(accept) => return self.run(&accept, prg),
-                Step::Prepare(batch) => return self.prepare(&batch, prg),
+                Step::Run(accept) => return self.run(&accept, prg).map(Some),
+                Step::Prepare(batch) => return self.prepare(&batch, prg).map(Some),
+                Step::Keys(order) => return self.keys(&order).map(|()| None),
             }
         }
     }
@@ -175,12 +173,15 @@ impl Visit<'_> {
     }
 
     /// Refuses what must be refused, else grants it and compares the handshakes.
-    fn answer(&mut self, checked: Result<(), Refusal>, token: Option<Hex32>) -> Result<[u8; 32]> {
-        if let Err(refusal) = checked {
-            self.talk.tell(&mut self.channel, "answer", &Reply::<Granted>::Refused(refusal.clone()))?;
-            return Err(SessionError::RefusedHere { kind: refusal.kind, message: refusal.message });
-        }
-        self.talk.tell(&mut self.channel, "answer", &Reply::Ok(Granted { token }))?;
+    fn answer(&mut self, checked: Result<Granted, Refusal>) -> Result<[u8; 32]> {
+        let granted = match checked {
+            Ok(granted) => granted,
+            Err(refusal) => {
+                self.talk.tell(&mut self.channel, "answer", &Reply::<Granted>::Refused(refusal.clone()))?;
+                return Err(SessionError::RefusedHere { kind: refusal.kind, message: refusal.message });
+            }
+        };
+        self.talk.tell(&mut self.channel, "answer", &Reply::Ok(granted))?;
         self.server.admission.listen(self.number);
         let transcript = self.talk.compare(&mut self.channel)?;
         self.server.admission.clear_deadline(self.number);
@@ -206,78 +207,21 @@ impl Visit<'_> {
         })
     }
 
-    fn run(mut self, accept: &Accept, prg: &mut Prg) -> Result<Report> {
-        let Self { server, number, .. } = self;
-        let mut checked = self.offer.admits(accept);
-        let mut claim = None;
-        if let (Ok(()), Provider::Prepared(id), Some(stores)) = (&checked, accept.provider, &server.stores) {
-            let days = server.expire(stores)?;
-            let refusal = |kind, message: String| Err(Refusal { kind, message });
-            match stores.claim(id, &self.note(accept.bucket, accept.reveal))? {
-                Claimed::Mine(mine) => claim = Some(mine),
-                // As when a client comes again before its lost session is seen: the store is still good.
-                Claimed::Busy => {
-                    let text = "another session has these correlations at this moment; try again later";
-                    checked = refusal(RefusalKind::Busy, text.into());
-                }
-                Claimed::Absent => {
-                    let text = format!(
-                        "there are no such correlations here: they were made for something else, or are older than {days} days"
-                    );
-                    checked = refusal(RefusalKind::Prepared, text);
-                }
-                Claimed::Used => {
-                    let text = "these correlations were used before: one side has put a copy of its directory back";
-                    checked = refusal(RefusalKind::Prepared, text.into());
-                }
-            }
-        }
-        if checked.is_ok() {
-            checked = self.charge("run", accept.bucket, accept.reveal, prg)?;
-        }
-        let token = (accept.provider == Provider::Ahead).then(|| nonce(prg));
-        // Awaited before the client knows the token: it may come at once.
-        let awaited = token.filter(|_| checked.is_ok()).map(|t| server.admission.expect(t, self.shown));
-        let transcript = self.answer(checked, token)?;
-        server.audience.event(number, Event::Granted(accept.bucket, accept.reveal, accept.provider));
-        let schedule = Arc::new(self.schedule(accept.bucket, accept.reveal)?);
-        self.teller().doing(Doing::Correlations);
-        let limit = server.options.limits.queue_bytes;
-        let mut source: Source = match (accept.provider, awaited, claim) {
-            (Provider::Ahead, Some(awaited), _) => {
-                let second = awaited.wait(JOINING).ok_or(SessionError::NoSecondConnection(JOINING))?;
-                server.admission.line(number, second.hangup()?);
-                source::ahead(Role::P1, second, Arc::clone(&schedule), limit, self.fresh.generator()?)?
-            }
-            (Provider::Dealer(()), ..) => {
-                let dial = server.options.dealer.as_ref().ok_or_else(|| not_offered("dealer"))?;
-                let third = dealer::reach(dial, Role::P1, &transcript)?;
-                server.admission.line(number, third.hangup()?);
-                source::dealer(Role::P1, third, Arc::clone(&schedule), limit)?
-            }
-            (Provider::Prepared(_), _, claim) => {
-                let (stores, claim) = server.stores.as_ref().zip(claim).ok_or_else(|| not_offered("store"))?;
-                let used = stores.mark_used(claim, Role::P1)?;
-                source::prepared(used, &mut self.channel)?
-            }
-            (Provider::Inline | Provider::Ahead, ..) => source::inline(Role::P1, &mut self.channel, prg)?,
+    /// The certificate of a client that is on the list: what is kept for it is bound to that.
+    fn listed(&self) -> Result<Option<Fingerprint>> {
+        Ok(self.server.access.admit(self.shown)?.ok().flatten().map(|client| client.fingerprint))
+    }
+
+    /// Shows or deletes the client's kept keys. Nothing is computed, so nothing is counted.
+    fn keys(mut self, order: &Order) -> Result<()> {
+        let Some(client) = self.listed()? else {
+            let (kind, message) =
+                (RefusalKind::NotOffered, "this server keeps keys of listed clients alone".to_string());
+            refuse::<Listing>(&mut self.talk, &mut self.channel, kind, message.clone())?;
+            return Err(SessionError::RefusedHere { kind, message });
         };
-        let mut teller = Teller(server, number);
-        let told = &mut |done, all| teller.doing(Doing::Keys(done, all));
-        let keys = schedule.keys().receive(&mut self.channel, prg, told)?;
-        let (timed, clock) = Timed::new(source.take());
-        let setup = self.start.elapsed().as_secs_f64();
-        let run = Instant::now();
-        let mut party = Party::new(Role::P1, self.channel, Box::new(timed));
-        party.channel().begin(phase::ONLINE);
-        let mut record = Recorder::new(&mut teller, accept.verify && server.options.insecure_verify);
-        let ended = run_server_with(&mut party, &schedule, &server.hosted.setup, &keys, &mut record);
-        source.explain(ended.map_err(SessionError::from))?;
-        let times = Times { setup, run: run.elapsed().as_secs_f64(), waited: clock.seconds(), ..Times::default() };
-        record.give_away(party.channel())?;
-        let generated = source.finish()?;
-        let times = Times { total: self.start.elapsed().as_secs_f64(), ..times };
-        Ok(Report::new(party.channel().stats(), generated.as_ref(), times))
+        let listing = self.server.keyring.obey(order, &client.to_string())?;
+        self.talk.tell(&mut self.channel, "answer", &Reply::Ok(listing))
     }
 
     fn prepare(mut self, batch: &Batch, prg: &mut Prg) -> Result<Report> {
@@ -286,7 +230,7 @@ impl Visit<'_> {
         let (Some(stores), Ok(())) = (&server.stores, &checked) else {
             let nothing =
                 Refusal { kind: RefusalKind::NotOffered, message: "this server keeps no correlations".into() };
-            return Err(self.answer(checked.and(Err(nothing)), None).err().unwrap_or_else(|| not_offered("store")));
+            return Err(self.answer(checked.and(Err(nothing))).err().unwrap_or_else(|| not_offered("store")));
         };
         let schedule = self.schedule(batch.bucket, batch.reveal)?;
         server.expire(stores)?;
@@ -307,7 +251,7 @@ impl Visit<'_> {
             }
         };
         let charged = self.charge("prepare", batch.bucket, batch.reveal, prg)?;
-        self.answer(charged, None)?;
+        self.answer(charged.map(|()| Granted { token: None, keys: None }))?;
         let note = self.note(batch.bucket, batch.reveal);
         let nonces = [self.theirs, self.offer.nonce];
         let making = Preparation {

@@ -10,6 +10,8 @@
 //! | idle time in a run | the channel's own limits ([`fesc_net::Config`]) |
 //! | prepared correlations, in stores and in bytes | the client is told |
 //! | age of prepared correlations | they are deleted, at the start and when a client asks |
+//! | kept keys, in bytes for a client and for all | the client is told before it makes them |
+//! | age of kept keys | they are deleted, at the start and when a client asks |
 //! | clients, and their runs of a day ([`access`]) | the client is told |
 //!
 //! A fault, even a panic, in one client's thread ends that session and nothing else.
@@ -17,6 +19,7 @@
 pub mod access;
 pub(super) mod admission;
 mod attend;
+mod keys;
 pub mod state;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,6 +36,7 @@ use super::dial::Dial;
 use super::error::{Result, SessionError};
 use super::handshake::{Offer, Terms, VERSION};
 use super::hex::Hex32;
+use super::keyring::{KeyLimits, Keyring};
 use super::provider::Provider;
 use super::public::Hosted;
 use super::randomness::Randomness;
@@ -67,6 +71,8 @@ pub struct Limits {
     pub prepared: Amount,
     /// Days after which prepared correlations that nobody has used are deleted.
     pub prepared_days: u32,
+    /// CKKS keys that are kept for clients.
+    pub keys: KeyLimits,
     /// Bytes of correlations that a session keeps ahead.
     pub queue_bytes: usize,
     /// How long sessions may go on after the server was told to stop.
@@ -123,6 +129,7 @@ pub struct Server {
     terms: Terms,
     admission: Admission,
     stores: Option<StoreDirectory>,
+    keyring: Keyring,
     access: Access,
     numbers: AtomicU64,
     audience: Box<dyn Audience>,
@@ -147,8 +154,10 @@ impl Server {
             .as_deref()
             .map(|store| StoreDirectory::open(store, UsedList::open(state, Role::P1)?))
             .transpose()?;
+        let keyring = Keyring::open(state, options.limits.keys)?;
         let admission = Admission::new(options.limits.sessions, options.limits.time, options.limits.reply_timeout);
-        let server = Self { hosted, options, terms, admission, stores, access, numbers: AtomicU64::new(0), audience };
+        let numbers = AtomicU64::new(0);
+        let server = Self { hosted, options, terms, admission, stores, keyring, access, numbers, audience };
         server.stores.as_ref().map(|stores| server.expire(stores)).transpose()?;
         Ok(server)
     }
@@ -183,6 +192,7 @@ impl Server {
             reveals: self.options.reveals.clone(),
             providers,
             insecure_verify: self.options.insecure_verify,
+            keys_s: self.options.limits.keys.age.as_secs(),
         }
     }
 

@@ -9,7 +9,7 @@ use fesc_ring::Prg;
 use zeroize::Zeroizing;
 
 use crate::session::error::{Result, SessionError, at};
-use crate::session::journal::private_directory;
+use crate::session::journal::{owners_only, private_directory};
 use crate::setup::SCHEME;
 
 /// A state directory's master seed, and whether the directory has one of another scheme.
@@ -34,8 +34,7 @@ pub fn master(directory: &Path, prg: &mut Prg) -> Result<Master> {
     let path = directory.join(name_of_seed());
     match File::open(&path) {
         Ok(file) => {
-            #[cfg(unix)]
-            private(&file, &path)?;
+            owners_only(&file, &path)?;
             // Room for all of it: a vector that grows leaves copies behind.
             let mut read = Zeroizing::new(Vec::with_capacity(64));
             file.take(33).read_to_end(&mut read).map_err(at(&path))?;
@@ -68,17 +67,6 @@ fn other_seeds(directory: &Path) -> Result<Vec<String>> {
         names.filter(|n| n.starts_with("master") && n.ends_with(".seed") && *n != name_of_seed()).collect();
     names.sort();
     Ok(names)
-}
-
-/// Refuses a secret that others can read.
-#[cfg(unix)]
-fn private(file: &File, path: &Path) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = file.metadata().map_err(at(path))?.permissions().mode();
-    if mode & 0o077 != 0 {
-        return Err(SessionError::Exposed { path: path.display().to_string(), mode: mode & 0o777 });
-    }
-    Ok(())
 }
 
 /// The identity in a state directory; made on the first start.

@@ -46,11 +46,11 @@ enum Entry {
 /// What a store carries of the list that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Stamp {
+pub(in crate::session) struct Stamp {
     /// The list.
-    list: Hex32,
+    pub list: Hex32,
     /// The second in which the store was made.
-    made: u64,
+    pub made: u64,
 }
 
 /// The list of used stores of a state directory.
@@ -62,8 +62,12 @@ pub struct UsedList {
 impl UsedList {
     /// One side's list in a state directory, which is made if it is not there.
     pub fn open(state: &Path, role: Role) -> Result<Self> {
-        let journal = Journal::open(state, &format!("spent-{}.jsonl", side(role)))?;
-        Ok(Self { journal, most: MOST })
+        Self::named(state, &format!("spent-{}.jsonl", side(role)))
+    }
+
+    /// A list of other things that serve no more, in a file of this name.
+    pub(in crate::session) fn named(state: &Path, name: &str) -> Result<Self> {
+        Ok(Self { journal: Journal::open(state, name)?, most: MOST })
     }
 
     /// The list, with its name.
@@ -85,7 +89,7 @@ impl UsedList {
     }
 
     /// What a store that is made now carries.
-    pub(super) fn stamp(&self) -> Result<Stamp> {
+    pub(in crate::session) fn stamp(&self) -> Result<Stamp> {
         let (held, list) = self.hold()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         // A clock that was set back must not make stores that nobody can use.
@@ -93,13 +97,13 @@ impl UsedList {
     }
 
     /// Whether a store was used, or cannot be told from one that was.
-    pub(super) fn was_used(&self, id: Hex32, stamp: Stamp) -> Result<bool> {
+    pub(in crate::session) fn was_used(&self, id: Hex32, stamp: Stamp) -> Result<bool> {
         let (held, list) = self.hold()?;
         Ok(list != stamp.list || used(&held, id, stamp.made))
     }
 
     /// Marks a store as used, durably. False if it was used before.
-    pub(super) fn mark(&self, id: Hex32, stamp: Stamp) -> Result<bool> {
+    pub(in crate::session) fn mark(&self, id: Hex32, stamp: Stamp) -> Result<bool> {
         let (mut held, list) = self.hold()?;
         if list != stamp.list || used(&held, id, stamp.made) {
             return Ok(false);
