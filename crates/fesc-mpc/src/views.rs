@@ -11,10 +11,12 @@
 
 use std::sync::{Arc, Mutex};
 
+use fesc_approx::paper::PaperPlan;
+use fesc_approx::paper::even::{EvenResidual as EvenForm, Residual};
 use fesc_net::Channel;
 use fesc_ring::{LongRing, Ring};
 
-use crate::activation::{Activation, Piecewise};
+use crate::activation::{Activation, Guarded, Piecewise};
 use crate::correlation::{BitProducts, BitTriples, Bundle, DaBits, Leaves, LongBitProducts, select};
 use crate::protocol::{ArgMax, Bilinear, BitToArithmetic, Compare, Convert, Extend, Mux, Sender, Thresholds};
 use crate::provider::Seeded;
@@ -240,6 +242,20 @@ fn arg_max_and_silu() {
     let inner = |r: &Request| !matches!(r, Request::BitProducts(_));
     let run = |p: &mut Party, s: u64| act.run(p, &constant(table.ring(), s)).map(drop);
     check_controls("SiLU", &run, [0x1_8000, 0xffff_ffff_0000], &inner);
+}
+
+/// The server's threshold rides in the comparison of MoSoft: a client sees the same whatever it is.
+#[test]
+fn a_secret_threshold_beside_a_polynomial() {
+    let plan = PaperPlan { ring: ring(48), frac: 21, cmp_shift: 15, cmp_bits: 14 };
+    let form = EvenForm::paper(Residual::Softplus, 4).unwrap().fixed(&plan).unwrap();
+    let step = Guarded::even(form);
+    let run = |p: &mut Party, s: u64| match p.role() {
+        Role::P0 => step.run(p, &constant(plan.ring, s), &[]).map(drop),
+        Role::P1 => step.run(p, &constant(plan.ring, 0), &vec![s as i64; N]).map(drop),
+    };
+    // What follows the comparison works on shares that are uniform by themselves.
+    check_controls("MoSoft with a threshold", &run, [1_234, 77], &|r| matches!(r, Request::Leaves(_)));
 }
 
 /// One correlation for two tensors: their difference is open. The honest run shows nothing.
