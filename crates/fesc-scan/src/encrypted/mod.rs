@@ -13,8 +13,8 @@
 //! ([`ToCiphertexts::largest`], three times the calibrated ranges), and decays in `[0, 1]`, no slot of a
 //! result exceeds `sqrt(2) T X Y^2`, padding and garbage included: each part of a slot is a sum of at most
 //! `T <= L d_s` products ([`HeScan::terms`]), and two lanes of x are all that a slot has beside real numbers.
-//! Every factor may be off by 32 deviations of the set's noise. Where the mask of that has no room, C goes up
-//! divided by `2^g`, which divides the results and costs `g` bits of their precision.
+//! Every factor may be off by 512 deviations of the set's noise. Where the mask of that has no room, C goes
+//! up divided by `2^g`, which divides the results and costs `g` bits of their precision.
 //!
 //! # Cost
 //! Declared: exps, two comparisons for each decay, one bundle, conversions. The kernel's operations are
@@ -130,7 +130,7 @@ fn width(range: i32, frac: u32) -> Result<u32> {
 /// The largest magnitude of a slot of a result, noise included, from the largest of x, B and C as they go up.
 fn largest(geometry: &Geometry, [x, b, c]: [f64; 3]) -> f64 {
     let (kernel, set) = (&geometry.chosen().kernel, &geometry.chosen().set);
-    let error = (5.0 - set.precision()).exp2();
+    let error = (9.0 - set.precision()).exp2();
     let decays = (1.0 + error).powi(geometry.shape().tokens as i32);
     let products = kernel.terms() as f64 * (x + error) * (b + error) * (c + error) * decays;
     // A unit for what the last steps and the fresh zero add.
