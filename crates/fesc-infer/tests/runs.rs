@@ -115,9 +115,12 @@ fn a_document_of_two_segments() {
 #[test]
 fn plans_under_encryption() {
     let one = Shape { layers: 1, ..shape() };
-    for (plan, tokens, seed) in
-        [("fast,scan=hescan,projection=ckks", 33, 4), ("fast,scan=lanes", 1, 3), ("fast,scan=he-dual", 21, 5)]
-    {
+    for (plan, tokens, seed) in [
+        ("fast,scan=hescan,projection=ckks", 33, 4),
+        ("fast,scan=lanes", 1, 3),
+        ("fast,scan=chunks", 11, 4),
+        ("fast,scan=he-dual", 21, 5),
+    ] {
         println!("{plan}");
         check_plan(plan, one, tokens, tokens, Reveal::Label, seed);
     }
