@@ -7,6 +7,7 @@
 pub mod fast;
 pub mod paper;
 
+use fesc_hybrid::ckks::sets;
 use fesc_model::Plan;
 use fesc_model::outline::{NormForm, Outline};
 use fesc_model::plan;
@@ -61,6 +62,10 @@ fn lacks(plan: &Plan) -> Option<&'static str> {
     }
 }
 
+/// Rises when kernels under encryption lay values out or are cut in another way: sizes need not tell, and the
+/// two ends would compute garbage.
+const LAYOUTS: u32 = 1;
+
 /// What both ends must have in common besides the outline: the plan's name, and the parameters of its
 /// kernels.
 ///
@@ -73,6 +78,14 @@ pub fn digest(plan: &Plan) -> Result<[u8; 32]> {
     hash.update(plan.name());
     for number in [params.degree() as u64, params.ring().bits().into()] {
         hash.update(number.to_le_bytes());
+    }
+    if plan.encrypts() {
+        hash.update(LAYOUTS.to_le_bytes());
+        for set in sets::ALL {
+            let bits = [set.log_n, set.base_bits, set.scale_bits, set.special_bits];
+            bits.iter().for_each(|n| hash.update(n.to_le_bytes()));
+            [set.levels, set.specials, set.depth].iter().for_each(|n| hash.update((*n as u64).to_le_bytes()));
+        }
     }
     Ok(hash.finalize().into())
 }

@@ -135,6 +135,7 @@ fn plans_under_encryption() {
         ("paper,degree=2", 7, 3),
         ("paper,degree=6,tau=5", 12, 5),
         ("fast,scan=lanes", 1, 3),
+        ("fast,scan=chunks", 11, 4),
         ("fast,scan=he-dual", 21, 5),
     ] {
         println!("{plan}");

@@ -14,13 +14,13 @@
 mod common;
 mod fixed;
 mod kept;
+mod rerandomised;
 mod statistic;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use common::*;
-use fesc_ckks::wire::inspect::Object;
 use fesc_infer::Reveal;
 use fesc_infer::audit::{Cover, End, Message, MessagePhase as Phase, message, messages};
 use fesc_infer::session::{Randomness, Report};
@@ -286,38 +286,6 @@ fn every_message_is_known_and_masked_dealer() {
 fn every_message_is_known_and_masked_under_encryption() {
     let (mode, reveal) = (Mode::Dealer, Reveal::Label);
     audit_of(mode, reveal, ENCRYPTED, &expected_encrypted(mode, reveal));
-}
-
-/// `c1` of every masked ciphertext, and the seed and header of everything encrypted that went up, in order.
-fn halves(frames: &[Frame]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-    let (mut down, mut up) = (Vec::new(), Vec::new());
-    for frame in frames.iter().filter(|f| known(f).cover == Cover::Ciphertexts) {
-        for Object { header, seed, residues } in encrypted(&frame.payload) {
-            match way(frame) {
-                DOWN => down.push(residues[residues.len() / 2..].to_vec()),
-                _ => up.push([&header[..], &seed].concat()),
-            }
-        }
-    }
-    (down, up)
-}
-
-/// What a projection gives under encryption has a `c1` that follows from the weights and from what the client
-/// drew, whatever was encrypted. With another generator of the server's and the same client every one is
-/// another: each is re-randomised by the server. The statistics above would not see it missing, since
-/// products of uniform polynomials are uniform too.
-#[test]
-fn what_comes_back_encrypted_is_rerandomised_by_the_server() {
-    let (ids, plan) = (&documents()[0], Plan { projection: Projection::Ckks, ..Plan::FAST });
-    let run = |server: u8| {
-        let generators = [server, 9, 2].map(common::serving::fresh);
-        halves(&session_with(model_of(5, plan), ids, Reveal::Label, Mode::Dealer, false, &generators).frames)
-    };
-    let [(first, sent), (second, again)] = [1, 3].map(run);
-    assert!(sent == again && sent.len() > 10, "control: the client drew the same for all {} objects", sent.len());
-    assert!(first.len() == second.len() && !first.is_empty());
-    let same = first.iter().zip(&second).filter(|(a, b)| a == b).count();
-    assert_eq!(same, 0, "of {} masked ciphertexts", first.len());
 }
 
 /// Shares are given away only where the server was started for it, and the table is whole: what no mode

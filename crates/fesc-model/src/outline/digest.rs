@@ -21,6 +21,9 @@ impl Outline {
         let bytes = |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|w| w.to_le_bytes()).collect() };
         part(DOMAIN);
         part(&bytes(&scale::WORDS));
+        if self.plan.scans_encrypted() {
+            part(&bytes(&[scale::PUSHED.into()]));
+        }
         part(self.to_json().as_bytes());
         for i in 0..self.layers.len() {
             part(&bytes(&self.layer(i)?.words()));

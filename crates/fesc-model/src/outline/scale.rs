@@ -35,7 +35,7 @@ pub const HEAD: u32 = 16;
 /// measurement of the weights for whoever repeats a document.
 pub const REVEAL: u32 = 4;
 
-/// All of them, for the digest.
+/// All of them but [`PUSHED`], which few plans have, for the digest.
 pub(super) const WORDS: [u64; 13] = [
     48,
     FRAC as u64,

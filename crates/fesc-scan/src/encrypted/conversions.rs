@@ -41,8 +41,8 @@ struct Largest {
 }
 
 impl Largest {
-    /// What a factor may be off by: 32 deviations of the set's noise, and parts of a packed ciphertext have
-    /// sixteen times that of a fresh one.
+    /// What a factor may be off by: 512 deviations of the set's noise. Parts of a packed ciphertext have
+    /// sixteen times the error of a fresh one, which is below that.
     fn error(geometry: &Geometry) -> f64 {
         (9.0 - geometry.chosen().set.precision()).exp2()
     }

@@ -16,8 +16,8 @@
 //! ([`ToCiphertexts::largest`], three times the calibrated ranges), and decays in `[0, 1]`, no slot of a
 //! result exceeds `sqrt(2) T X Y^2`, padding and garbage included: each part of a slot is a sum of at most
 //! `T <= L d_s` products ([`HeScan::terms`]), and two lanes of x are all that a slot has beside real numbers.
-//! Every factor may be off by 32 deviations of the set's noise. Where the mask of that has no room, C goes up
-//! divided by `2^g`, which divides the results and costs `g` bits of their precision.
+//! Every factor may be off by 512 deviations of the set's noise. Where the mask of that has no room, C goes
+//! up divided by `2^g`, which divides the results and costs `g` bits of their precision.
 //!
 //! A state that enters has as many bits as [`Scales::largest_state`] says, and no more goes up whatever is
 //! shared: `|h_0| <= H`, three times that. So no state exceeds `sqrt(2) (H + L X Y)`, and `d_s H Y` more are in
