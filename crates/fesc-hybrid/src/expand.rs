@@ -106,7 +106,7 @@ impl<'a, B: Backend> Parts<'a, B> {
         for d in from..depth {
             let [even, odd] = self.halve(&c, before + d)?;
             let at = place >> (depth - d - 1);
-            let (taken, other) = if at % 2 == 0 { (even, odd) } else { (odd, even) };
+            let (taken, other) = if at.is_multiple_of(2) { (even, odd) } else { (odd, even) };
             halves.insert((d + 1, at ^ 1), other);
             c = taken;
         }

@@ -11,6 +11,7 @@
 //! Kernels that do not refresh take a document whole, or not at all.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use fesc_hybrid::keys::{KeyShape, Keys};
@@ -77,14 +78,16 @@ impl Geometries {
         let mut cut = BTreeMap::from([(longest, first)]);
         let mut totals = Totals { values: 0, masked: 0 };
         for span in parts() {
-            if !cut.contains_key(&span) {
-                let geometry = Geometry::of_span(shape, span, kernel, Some(set))?;
-                plan.join(&geometry.key_plan());
-                cut.insert(span, geometry);
-            }
-            let geometry = cut.get(&span);
-            totals.values += geometry.map_or(0, |g| g.values());
-            totals.masked += geometry.map_or(0, |g| g.masked());
+            let geometry = match cut.entry(span) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(entry) => {
+                    let geometry = Geometry::of_span(shape, span, kernel, Some(set))?;
+                    plan.join(&geometry.key_plan());
+                    entry.insert(geometry)
+                }
+            };
+            totals.values += geometry.values();
+            totals.masked += geometry.masked();
         }
         let params = set.params().map_err(fesc_hybrid::HybridError::from)?;
         Ok(Self { part, cut, keys: KeyShape::new(params, plan), totals })

@@ -60,6 +60,9 @@ struct Contracted<B: Backend> {
     carried: Vec<Option<B::Ct>>,
 }
 
+/// What blocks of channels got of their columns, and the scores, if they were asked for.
+type Columns<B> = (Vec<Contracted<B>>, Option<Vec<<B as Backend>::Ct>>);
+
 /// The sums of one block of channels: `sum C P` and `sum C G`.
 struct Waiting<B: Backend> {
     prefixed: Sums<B>,
@@ -85,7 +88,7 @@ fn columns<B: Backend>(
     pattern: usize,
     load: &Load<'_, B>,
     with_scores: bool,
-) -> Result<(Vec<Contracted<B>>, Option<Vec<B::Ct>>)> {
+) -> Result<Columns<B>> {
     let Some(Block { kernel, backend, .. }) = works.first() else { return Ok((Vec::new(), None)) };
     let (w, t, low) = (kernel.layout.params.leaf, kernel.layout.tokens, kernel.levels.low);
     let many = kernel.layout.params.blocks > 1;

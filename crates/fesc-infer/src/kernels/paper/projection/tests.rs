@@ -56,11 +56,11 @@ fn share_of_bound(projection: &CkksProjection, totals: fesc_scan::Totals, excess
         Kernel::Out(kernel) => kernel.run(&plain, &|_, _| weight, &input),
     };
     let results = results.unwrap();
-    assert_eq!(results.len(), down.ciphertexts());
+    assert_eq!(results.len(), down[0].ciphertexts());
     let slots = results.iter().flat_map(|c| c.slots().iter().zip(c.errors()));
     let largest = slots.fold(0f64, |most, (z, error)| most.max(z.norm() + 6.0 * error.sqrt()));
     let masked = totals.masked.next_power_of_two().ilog2();
-    let phase_bits = down.report().unwrap().width - mask::STATISTICAL_BITS - masked;
+    let phase_bits = down[0].report().unwrap().width - mask::STATISTICAL_BITS - masked;
     largest * plain.chain().scale(sets::BOUNDARY) / f64::from(phase_bits).exp2()
 }
 
@@ -83,7 +83,7 @@ fn totals_are_those_of_all_conversions() {
     let all = all(&schedule);
     assert_eq!(all.len(), 8, "two layers, two segments, two matrices");
     let values: usize = all.iter().map(|p| p.circuit.up[0].layout().values()).sum();
-    let masked: u64 = all.iter().map(|p| p.circuit.down.masked()).sum();
+    let masked: u64 = all.iter().map(|p| p.circuit.down.iter().map(ToShares::masked).sum::<u64>()).sum();
     let totals = schedule.crossings().totals();
     assert_eq!((totals.values, totals.masked), (values as u64, masked));
 }
