@@ -145,9 +145,9 @@ const OWN: &[Message] = &[
     },
     Message {
         tag: 0x0688,
-        name: "the session's keys are kept",
+        name: "the session's keys are ready, or kept",
         size: Size::Exact(0),
-        formula: "0, after a session that ended well and whose keys are kept",
+        formula: "0, from the server when it has them; each way when a session has ended well, if they are kept",
         mask: "empty",
         tests: &["keys_go_up_once_and_serve_the_next_session"],
         ..PUBLIC

@@ -93,7 +93,7 @@ mod tag {
     pub const KEPT: Tag = Tag(0x0687);
     /// A share of hidden values, given away for a check.
     pub const SHARE: Tag = Tag(0x0686);
-    /// The session's CKKS keys are kept on this side.
+    /// The session's CKKS keys are ready at the server; or kept on this side.
     pub const KEYS: Tag = Tag(0x0688);
 }
 

@@ -18,7 +18,6 @@ const KEYS: [u16; 2] = [0x0705, 0x0706];
 /// The tags of the first session, or of a later one: no keys, nor the model's public part.
 pub fn expected(session: usize) -> BTreeSet<u16> {
     let mut tags = expected_encrypted(Mode::Dealer, Reveal::Label);
-    tags.insert(0x0688);
     if session > 0 {
         tags.retain(|tag| !KEYS.contains(tag) && *tag != 0x0683);
     }

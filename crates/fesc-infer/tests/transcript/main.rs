@@ -105,7 +105,7 @@ fn expected(mode: Mode, reveal: Reveal, verify: bool) -> BTreeSet<u16> {
 fn expected_encrypted(mode: Mode, reveal: Reveal) -> BTreeSet<u16> {
     let mut tags = expected(mode, reveal, false);
     tags.remove(&0x0601);
-    tags.extend([0x0701, 0x0702, 0x0705, 0x0706]);
+    tags.extend([0x0688, 0x0701, 0x0702, 0x0705, 0x0706]);
     tags
 }
 

@@ -118,8 +118,8 @@ impl<'a> SessionKeys<'a> {
         watch: &mut dyn Watch,
     ) -> Result<(Held<'a>, KeySets<ClientKeys>)> {
         let sent_bytes = self.shapes.bytes();
-        Ok(match self.source {
-            Keys::None => (Held::Nothing(KeyUse::default()), KeySets::default()),
+        let ready = match self.source {
+            Keys::None => return Ok((Held::Nothing(KeyUse::default()), KeySets::default())),
             Keys::Kept { shelf, claim, keys } => {
                 watch.doing(Doing::KeptKeys);
                 (Held::Kept { shelf, claim }, *keys)
@@ -129,15 +129,13 @@ impl<'a> SessionKeys<'a> {
                 let told = &mut |done, all| watch.doing(Doing::Keys(done, all));
                 let (keys, name) = self.shapes.send(channel, prg, told)?;
                 let used = KeyUse { sent_bytes, ..KeyUse::default() };
-                let held = keep.map_or(Held::Nothing(used), |(shelf, note)| Held::Fresh {
-                    shelf,
-                    note,
-                    name: Hex32(name),
-                    used,
-                });
-                (held, keys)
+                let fresh = |(shelf, note)| Held::Fresh { shelf, note, name: Hex32(name), used };
+                (keep.map_or(Held::Nothing(used), fresh), keys)
             }
-        })
+        };
+        // Sent is not received, and kept keys are read from a disk there: the run begins when they are ready.
+        channel.recv(tag::KEYS, 0)?;
+        Ok(ready)
     }
 }
 

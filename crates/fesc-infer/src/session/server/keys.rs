@@ -97,7 +97,8 @@ impl<'a> SessionKeys<'a> {
         }
     }
 
-    /// Takes the keys, from the client or from the disk.
+    /// Takes the keys, from the client or from the disk, and says that they are there: the client would wait
+    /// in its first stage otherwise.
     pub fn load(
         self,
         shapes: &KeySets<KeyShape>,
@@ -105,9 +106,23 @@ impl<'a> SessionKeys<'a> {
         prg: &mut Prg,
         told: Progress<'_>,
     ) -> Result<(Self, KeySets<ServerKeys>)> {
+        if let Self::None = self {
+            return Ok((self, KeySets::default()));
+        }
+        let taken = self.take(shapes, channel, prg, told)?;
+        channel.send(tag::KEYS, Vec::new())?;
+        Ok(taken)
+    }
+
+    fn take(
+        self,
+        shapes: &KeySets<KeyShape>,
+        channel: &mut Channel,
+        prg: &mut Prg,
+        told: Progress<'_>,
+    ) -> Result<(Self, KeySets<ServerKeys>)> {
         match self {
-            Self::None => Ok((self, KeySets::default())),
-            Self::Once => Ok((self, shapes.receive(channel, prg, told)?)),
+            Self::None | Self::Once => Ok((self, shapes.receive(channel, prg, told)?)),
             Self::Fresh { mut draft, room, .. } => {
                 let mut next = |tag, size| {
                     let payload = channel.recv(tag, size)?;

@@ -57,6 +57,7 @@ fn upload(
                 }
             };
             let (_, name) = sent.send(&mut a, &mut prg(2), &mut told)?;
+            a.recv(tag::KEYS, 0)?;
             a.send(tag::KEYS, Vec::new())?;
             a.recv(tag::KEYS, 0)?;
             Ok::<_, crate::InferError>(Hex32(name))
@@ -100,7 +101,7 @@ fn kept_keys_are_read_as_they_came_and_damaged_ones_are_gone() {
     let ring = Keyring::open(state.path(), LIMITS).unwrap();
     let shapes = shapes(21, &[1]);
     let name = upload(&ring, &shapes, &shapes, None).unwrap();
-    let (_, mut nobody) = Channel::memory_pair();
+    let (_client, mut nobody) = Channel::memory_pair();
     let mut read = |seed| {
         let mut steps = Vec::new();
         let session = judge(&ring, &shapes, Some(name));
