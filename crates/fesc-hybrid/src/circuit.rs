@@ -59,7 +59,8 @@ impl Circuit {
         Ok(())
     }
 
-    /// Shares of both lanes of all results. `evaluate` runs at the server.
+    /// Shares of both lanes of all results. `evaluate` runs at the server. A party that keeps witnesses keeps
+    /// all tensors and both lanes ([`Witness`](crate::verify::Witness)).
     ///
     /// # Errors
     /// Tensors that are not the shapes', what the kernel refuses, and those of channel and correlations.
@@ -72,20 +73,22 @@ impl Circuit {
     ) -> Result<Lanes> {
         check_len("tensors of a circuit", self.up.len(), tensors.len())?;
         let shapes = self.up.iter().zip(tensors);
-        match keys {
+        let lanes = match keys {
             Keys::Client(keys) => {
                 for (up, x) in shapes {
                     up.run_client(party, &keys.secret, x, &mut keys.prg)?;
                 }
-                self.down.run_client(party, &keys.secret)
+                self.down.run_client(party, &keys.secret)?
             }
             Keys::Server(keys) => {
                 let owner = keys.public.id();
                 let held = shapes.map(|(up, x)| up.hold_server(party, owner, x)).collect::<Result<Vec<_>>>()?;
                 let results = evaluate(&keys.backend, &Inputs(held))?;
-                self.down.run_server(party, keys.backend.evaluator(), &keys.public, &results, &mut keys.fork())
+                self.down.run_server(party, keys.backend.evaluator(), &keys.public, &results, &mut keys.fork())?
             }
-        }
+        };
+        party.witness(tensors.iter().copied().chain([&lanes.real, &lanes.imaginary]));
+        Ok(lanes)
     }
 }
 

@@ -5,6 +5,7 @@
 //!   computes on complex numbers in the clear, one computes on ciphertexts;
 //! - [`boundary`]: ciphertexts to additive shares and back; [`MESSAGES`];
 //! - [`keys`]: a client's keys for a plan; [`circuit`]: shares to shares through a kernel under encryption;
+//! - [`work`]: what a circuit costs besides bytes, counted; [`verify`]: its results against those in the clear;
 //! - [`project`]: encrypted activations times known weights, and the convolution behind them.
 //!
 //! # Example
@@ -34,6 +35,8 @@ pub mod circuit;
 mod error;
 pub mod keys;
 pub mod project;
+pub mod verify;
+pub mod work;
 
 pub use boundary::MESSAGES;
 pub use error::{HybridError, Result};

@@ -6,6 +6,8 @@
 //! the packet, the output and its cost.
 
 use fesc_hybrid::keys::Keys;
+use fesc_hybrid::verify::{Deviation, Witness};
+use fesc_hybrid::work::Work;
 use fesc_mpc::{Ledger, Party, Shared};
 
 use crate::Result;
@@ -39,6 +41,20 @@ pub trait Scan {
     /// # Errors
     /// If the kernel's shape leaves the limits of a protocol.
     fn declare(&self, ledger: &mut Ledger) -> Result<()>;
+
+    /// What the server computes under encryption, if it does.
+    fn work(&self) -> Option<Work> {
+        None
+    }
+
+    /// What was computed under encryption against the same in the clear, for checks of the program.
+    ///
+    /// # Errors
+    /// If the witness is another kernel's.
+    fn deviation(&self, witness: &Witness) -> Result<Option<Deviation>> {
+        let _ = witness;
+        Ok(None)
+    }
 
     /// y at s.scanned, rows of `inner` values, and the state after the segment if the kernel was made to keep
     /// it.

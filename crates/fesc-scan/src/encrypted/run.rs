@@ -2,6 +2,8 @@
 
 use fesc_hybrid::circuit::gather;
 use fesc_hybrid::keys::Keys;
+use fesc_hybrid::verify::{Deviation, Witness};
+use fesc_hybrid::work::Work;
 use fesc_model::outline::scale::RING;
 use fesc_mpc::activation::{Activation, Piecewise};
 use fesc_mpc::{Ledger, Party, Role, Shared};
@@ -25,6 +27,17 @@ impl Scan for Encrypted {
         self.pushed.declare(ledger)?;
         self.skipped.declare(ledger)?;
         Ok(self.circuit.declare(ledger)?)
+    }
+
+    fn work(&self) -> Option<Work> {
+        Some(Work::new(&self.circuit, self.geometry.count()))
+    }
+
+    fn deviation(&self, witness: &Witness) -> Result<Option<Deviation>> {
+        let kernel = &self.geometry.chosen().kernel;
+        let evaluate =
+            |plain: &_, input: &(dyn Fn(usize) -> _ + Sync)| kernel.run(plain, &|i| input(self.geometry.place(i)));
+        Ok(Some(self.circuit.deviation(witness, evaluate)?))
     }
 
     fn run(

@@ -83,7 +83,7 @@ impl Visit {
         let run = Instant::now();
         let mut party = Party::new(Role::P0, self.channel, Box::new(timed));
         party.channel().begin(phase::ONLINE);
-        let mut record = Recorder::new(watch, options.verify);
+        let mut record = Recorder::new(&mut party, watch, options.verify);
         let ahead = !matches!(options.provider, Provider::Inline);
         let (setup_of, prg) = (&self.known.setup, &mut self.prg);
         let mut blocks = blocks.open(&schedule, setup_of, prg)?;
@@ -99,11 +99,11 @@ impl Visit {
             ahead,
             total: 0.0,
         };
-        let streams = record.join(party.channel())?;
+        let seen = record.join(&mut party)?;
         let generated = source.finish()?;
         let times = Times { total: self.start.elapsed().as_secs_f64(), ..times };
         let report = Report::new(party.channel().stats(), generated.as_ref(), times);
-        Ok(Finished { answer, bucket, report, streams, known: self.known })
+        Ok(Finished { answer, bucket, report, seen, known: self.known })
     }
 
     /// Asks for the run, and compares the handshakes.

@@ -21,7 +21,7 @@ use super::prepare::Preparation;
 use super::provider::Provider;
 use super::public::Known;
 use super::randomness::Randomness;
-use super::record::Stream;
+use super::record::Seen;
 use super::report::{Report, Times};
 use super::source::stores::{Note, StoreDirectory, UsedList};
 use super::{hello, nonce};
@@ -65,8 +65,8 @@ pub struct Finished {
     pub bucket: usize,
     /// What it cost.
     pub report: Report,
-    /// With verification: the residual stream that enters each layer, and that leaves the last.
-    pub streams: Option<Vec<Stream>>,
+    /// With verification: what both parties' shares say of the run.
+    pub seen: Option<Seen>,
     /// The public part, to be used again.
     pub known: Arc<Known>,
 }
