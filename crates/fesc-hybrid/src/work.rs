@@ -32,6 +32,8 @@ pub struct Work {
     pub result_level: usize,
     /// Most bytes of ciphertexts at once while it is computed, expanded inputs among them.
     pub live_bytes: u64,
+    /// The same for each level by itself.
+    pub live_by_level: BTreeMap<usize, u64>,
 }
 
 impl Work {
@@ -49,6 +51,7 @@ impl Work {
             results: circuit.down.ciphertexts() as u64,
             result_level: circuit.down.level(),
             live_bytes: count.live().most_bytes(),
+            live_by_level: count.live().by_level(),
         }
     }
 
@@ -77,9 +80,25 @@ impl Work {
         self.uploads.iter().map(|(&level, n)| wire::upload_bytes(&self.params, level) as u64 * n).sum()
     }
 
+    /// Bytes of the results on the wire, without frames.
+    pub fn result_bytes(&self) -> u64 {
+        wire::masked_bytes(&self.params, self.result_level) as u64 * self.results
+    }
+
     /// Bytes of the uploads as a server holds them: one of two polynomials each, the other is a seed.
     pub fn held_bytes(&self) -> u64 {
-        let chain = Chain::of(&self.params);
-        self.uploads.iter().map(|(&level, n)| chain.ciphertext_bytes(level) / 2 * n).sum()
+        self.uploads.keys().map(|&level| self.held_at(level)).sum()
+    }
+
+    fn held_at(&self, level: usize) -> u64 {
+        let polynomial = Chain::of(&self.params).ciphertext_bytes(level) / 2;
+        self.uploads.get(&level).map_or(0, |n| n * polynomial)
+    }
+
+    /// Bytes of buffers of each level that it needs at once: uploads and ciphertexts.
+    pub fn buffers(&self) -> BTreeMap<usize, u64> {
+        let levels = self.uploads.keys().chain(self.live_by_level.keys());
+        let bytes = |level: usize| self.held_at(level) + self.live_by_level.get(&level).copied().unwrap_or(0);
+        levels.map(|&level| (level, bytes(level))).collect()
     }
 }

@@ -21,8 +21,8 @@ pub use ckks::{Chain, CkksArgs, NttArgs};
 pub use kernels::{BoundaryArgs, Packing, ProjectArgs, ResidencyArgs, ScanArgs};
 pub use model::{CalibrateArgs, ClassifyArgs, EvalArgs, FormsArgs, ModelArgs, TrainArgs};
 pub use private::{
-    ConnectArgs, ConnectionArgs, DealerArgs, DemoArgs, EstimateArgs, InferArgs, PrepareArgs, PrivateArgs, ServeArgs,
-    ThirdArgs, WhenArg,
+    ConnectArgs, ConnectionArgs, DealerArgs, DemoArgs, EstimateArgs, InferArgs, PlanChoice, PrepareArgs, PrivateArgs,
+    ServeArgs, ThirdArgs, WhenArg,
 };
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {

@@ -50,7 +50,7 @@ impl Count {
     }
 
     fn made(&self, level: usize) -> CountCt {
-        CountCt { level, _live: Live::new(&self.live, self.chain.ciphertext_bytes(level)) }
+        CountCt { level, _live: Live::new(&self.live, level, self.chain.ciphertext_bytes(level)) }
     }
 
     /// Live ciphertexts.
@@ -133,7 +133,7 @@ impl Backend for Count {
         check_above("a product", 1, level)?;
         // Three parts where a ciphertext has two.
         let bytes = self.chain.ciphertext_bytes(level) * 3 / 2;
-        Ok(CountSum { level, square: false, _live: Live::new(&self.live, bytes) })
+        Ok(CountSum { level, square: false, _live: Live::new(&self.live, level, bytes) })
     }
 
     fn extend(&self, sum: &mut CountSum, terms: &[Term<'_, Self>]) -> Result<()> {
