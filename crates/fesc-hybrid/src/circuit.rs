@@ -60,7 +60,8 @@ impl Circuit {
         Ok(())
     }
 
-    /// Shares of both lanes of all results of each kind. `evaluate` runs at the server.
+    /// Shares of both lanes of all results. `evaluate` runs at the server. A party that keeps witnesses keeps
+    /// all tensors and both lanes ([`Witness`](crate::verify::Witness)).
     ///
     /// # Errors
     /// Tensors or results that are not the shapes', what the kernel refuses, and those of channel and
@@ -74,12 +75,12 @@ impl Circuit {
     ) -> Result<Vec<Lanes>> {
         check_len("tensors of a circuit", self.up.len(), tensors.len())?;
         let shapes = self.up.iter().zip(tensors);
-        match keys {
+        let lanes = match keys {
             Keys::Client(keys) => {
                 for (up, x) in shapes {
                     up.run_client(party, &keys.secret, x, &mut keys.prg)?;
                 }
-                self.down.iter().map(|down| down.run_client(party, &keys.secret)).collect()
+                self.down.iter().map(|down| down.run_client(party, &keys.secret)).collect::<Result<Vec<_>>>()?
             }
             Keys::Server(keys) => {
                 let owner = keys.public.id();
@@ -93,9 +94,11 @@ impl Circuit {
                     rest = after;
                     down.run_server(party, keys.backend.evaluator(), &keys.public, own, &mut keys.fork())
                 };
-                self.down.iter().map(&mut down).collect()
+                self.down.iter().map(&mut down).collect::<Result<Vec<_>>>()?
             }
-        }
+        };
+        party.witness(tensors.iter().copied().chain(lanes.iter().flat_map(|l: &Lanes| [&l.real, &l.imaginary])));
+        Ok(lanes)
     }
 }
 

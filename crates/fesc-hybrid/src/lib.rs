@@ -6,6 +6,7 @@
 //! - [`boundary`]: ciphertexts to additive shares and back; [`MESSAGES`];
 //! - [`keys`]: a client's keys for a plan; [`circuit`]: shares to shares through a kernel under encryption;
 //! - [`expand`]: many ciphertexts of repeated slots from one;
+//! - [`work`]: what a circuit costs besides bytes, counted; [`verify`]: its results against those in the clear;
 //! - [`project`]: encrypted activations times known weights, and the convolution behind them.
 //!
 //! # Example
@@ -36,6 +37,8 @@ mod error;
 pub mod expand;
 pub mod keys;
 pub mod project;
+pub mod verify;
+pub mod work;
 
 pub use boundary::MESSAGES;
 pub use error::{HybridError, Result};

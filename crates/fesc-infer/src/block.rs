@@ -2,6 +2,9 @@
 //!
 //! It names no kernel: what a plan chooses stands behind the traits of [`crate::stage`].
 
+use fesc_hybrid::verify::{Deviation, Witness};
+use fesc_hybrid::work::Work;
+use fesc_model::twin::Twin;
 use fesc_mpc::{Party, Shared};
 use fesc_scan::{Carry, Packet};
 
@@ -47,6 +50,38 @@ impl Block {
         visit(Stage::Gate, &|l| self.gate.declare(l))?;
         visit(Stage::GatedNorm, &|l| k.gated_norm.declare(l))?;
         visit(Stage::OutProj, &|l| k.out_proj.declare(l))
+    }
+
+    /// What the server computes under encryption, in order.
+    pub(crate) fn works(&self) -> impl Iterator<Item = (Stage, Work)> + '_ {
+        let k = &self.kernels;
+        let before = k.in_proj.work().map(|work| (Stage::InProj, work));
+        let scans = k.scan.works().into_iter().map(|work| (Stage::Scan, work));
+        before.into_iter().chain(scans).chain(k.out_proj.work().map(|work| (Stage::OutProj, work)))
+    }
+
+    /// How far what was computed under encryption is from the same in the clear, in order.
+    pub(crate) fn deviations(
+        &self,
+        twin: &Twin,
+        witnesses: &mut dyn Iterator<Item = &Witness>,
+    ) -> Result<Vec<(Stage, Deviation)>> {
+        let k = &self.kernels;
+        let mut found = Vec::new();
+        for (stage, kernel) in
+            [(Stage::InProj, Some(&k.in_proj)), (Stage::Scan, None), (Stage::OutProj, Some(&k.out_proj))]
+        {
+            let Some(kernel) = kernel else {
+                found.extend(k.scan.deviations(witnesses)?.into_iter().map(|deviation| (stage, deviation)));
+                continue;
+            };
+            if kernel.work().is_some() {
+                let none = InferError::Size { what: "circuits of a run", expected: found.len() + 1, got: found.len() };
+                let witness = witnesses.next().ok_or(none)?;
+                found.extend(kernel.deviation(twin, witness)?.map(|deviation| (stage, deviation)));
+            }
+        }
+        Ok(found)
     }
 
     /// The stream of the segment with the block's output added.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 use fesc_hybrid::backend::{Backend, Chain, Count};
 use fesc_hybrid::ckks::server::EvaluationKeyPlan;
@@ -34,8 +35,8 @@ pub(crate) struct Crossings {
 pub(crate) struct Projections {
     pub params: Params,
     pub chain: Chain,
-    inputs: BTreeMap<usize, InProjection>,
-    outputs: BTreeMap<usize, Projection>,
+    inputs: BTreeMap<usize, (InProjection, Arc<Count>)>,
+    outputs: BTreeMap<usize, (Projection, Arc<Count>)>,
     plan: EvaluationKeyPlan,
 }
 
@@ -106,31 +107,31 @@ impl Projections {
                 let fresh = |_| Ok(count.fresh(kernel.level()));
                 kernel.run(&count, &|_, _| 1.0, &|_, _| 1.0, &|_| 0.0, &fresh)?;
                 needs(&count);
-                entry.insert(kernel);
+                entry.insert((kernel, Arc::new(count)));
             }
             if let Entry::Vacant(entry) = outputs.entry(segment.tokens) {
                 let kernel = Projection::new(layout(segment.tokens), shape.inner(), shape.d_model)?;
                 let count = Count::new(chain.clone());
                 kernel.run(&count, &|_, _| 1.0, &|_| Ok(count.fresh(kernel.level())))?;
                 needs(&count);
-                entry.insert(kernel);
+                entry.insert((kernel, Arc::new(count)));
             }
         }
         Ok(Self { params, chain, inputs, outputs, plan })
     }
 
-    /// HEInProj with HEConv of a segment and its past.
-    pub fn input(&self, segment: &Segment) -> Result<&InProjection> {
+    /// HEInProj with HEConv of a segment and its past, and its count.
+    pub fn input(&self, segment: &Segment) -> Result<&(InProjection, Arc<Count>)> {
         self.inputs.get(&(segment.before + segment.tokens)).ok_or(UNPLANNED)
     }
 
-    /// HEOutProj of a segment.
-    pub fn output(&self, segment: &Segment) -> Result<&Projection> {
+    /// HEOutProj of a segment, and its count.
+    pub fn output(&self, segment: &Segment) -> Result<&(Projection, Arc<Count>)> {
         self.outputs.get(&segment.tokens).ok_or(UNPLANNED)
     }
 
     fn results(&self, segment: &Segment) -> Result<usize> {
-        Ok(self.input(segment)?.results() + self.output(segment)?.results())
+        Ok(self.input(segment)?.0.results() + self.output(segment)?.0.results())
     }
 }
 

@@ -18,12 +18,13 @@
 //! - [`kernels`]: the one file that turns a plan ([`fesc_model::Plan`]) into kernels, and the kernels;
 //! - [`stage`]: the stages, each a map from shares to shares with a declared cost, and the traits of kernels;
 //! - [`Schedule`]: the schedule of one inference: stages in order, their costs ([`Schedule::costs`]),
-//!   correlations ([`Schedule::demand`]) and prepared blocks ([`Schedule::blocks`]), all known before
-//!   anything runs;
+//!   correlations ([`Schedule::demand`]), prepared blocks ([`Schedule::blocks`]), keys ([`Schedule::keys`])
+//!   and what is computed under encryption ([`Schedule::works`]), all known before anything runs;
 //! - `block`: the block protocol, written once over the stages for both parties; it names no kernel;
 //! - [`run_client`], [`run_server`]: the two runs; [`Watch`] follows them;
 //! - [`setup`]: what is made once per model: [`ServerSetup`] keeps the RLWE secrets, [`ClientSetup`] is what
 //!   clients download;
+//! - [`verify`]: a run against the twin and, under encryption, against the noise formula;
 //! - [`audit`]: every message of the program, in one table;
 //! - [`blocks`]: the client's input-independent work on the linear layers, as it is needed, ahead in a
 //!   thread, or on disk.
@@ -67,6 +68,7 @@ mod schedule;
 pub mod session;
 pub mod setup;
 pub mod stage;
+pub mod verify;
 mod watch;
 
 pub use api::{Classification, Client, Listening, SETUP_LIMIT, Server, ServerBuilder};
@@ -74,7 +76,7 @@ pub use blocks::{BlockId, BlockSource, BlocksAhead, FreshBlocks};
 pub use error::{InferError, Result};
 pub use keys::KeySets;
 pub use run::{Ahead, Answer, ClientKit, ServerKit, run_client, run_client_with, run_server, run_server_with};
-pub use schedule::{MAX_TOKENS, Reveal, Schedule, StageCost};
+pub use schedule::{MAX_TOKENS, Reveal, Schedule, StageCost, StageWork};
 pub use setup::{ClientSetup, Matrix, SCHEME, ServerSetup};
 pub use stage::{Embedding, Stage};
 pub use watch::{Doing, Unwatched, Watch};

@@ -13,6 +13,7 @@
 //! scan's state. Memory therefore grows with the document only by the residual stream, 8 bytes a value.
 
 use fesc_hybrid::keys::KeyShape;
+use fesc_hybrid::work::Work;
 use fesc_model::outline::scale::{HEAD, REVEAL};
 use fesc_model::outline::{LayerForms, NormForm, Outline};
 use fesc_mpc::{Cost, Ledger, Request};
@@ -69,6 +70,19 @@ pub struct StageCost {
     pub online: Cost,
     /// Its correlations, in the order of their use.
     pub demand: Vec<Request>,
+}
+
+/// What a server computes under encryption in one stage of one segment.
+#[derive(Clone)]
+pub struct StageWork {
+    /// Which.
+    pub stage: Stage,
+    /// The layer.
+    pub layer: usize,
+    /// The segment.
+    pub segment: usize,
+    /// What is computed.
+    pub work: Work,
 }
 
 /// Some tokens of the document that are computed together.
@@ -241,9 +255,14 @@ impl Schedule {
         Floor::new(self.params.ring(), self.outline.frac() + HEAD - REVEAL, self.outline.classes())
     }
 
-    fn places(&self) -> impl Iterator<Item = Place> + '_ {
+    /// Every layer on every segment.
+    pub(crate) fn blocks_in_order(&self) -> impl Iterator<Item = (usize, Segment)> + '_ {
         let layers = 0..self.outline.shape().layers;
-        let blocks = layers.flat_map(|layer| self.segments().map(move |segment| Place::Layer(layer, segment)));
+        layers.flat_map(|layer| self.segments().map(move |segment| (layer, segment)))
+    }
+
+    fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        let blocks = self.blocks_in_order().map(|(layer, segment)| Place::Layer(layer, segment));
         let start = self.segments().map(Place::Embed);
         start.chain(blocks).chain(self.segments().map(Place::Last)).chain([Place::End])
     }
@@ -293,6 +312,20 @@ impl Schedule {
         Ok(costs)
     }
 
+    /// What the server computes under encryption, in the order of execution; nothing in a plan without CKKS.
+    ///
+    /// # Errors
+    /// If a stage does not fit the ring.
+    pub fn works(&self) -> Result<Vec<StageWork>> {
+        let mut works = Vec::new();
+        let encrypts = self.outline.plan().encrypts();
+        for (layer, s) in self.blocks_in_order().filter(|_| encrypts) {
+            let block = Block::new(self, layer, &s)?;
+            works.extend(block.works().map(|(stage, work)| StageWork { stage, layer, segment: s.index, work }));
+        }
+        Ok(works)
+    }
+
     /// Every correlation in the order in which a run takes them, made segment by segment as they are asked
     /// for.
     pub fn demand(&self) -> impl Iterator<Item = Result<Request>> + '_ {
@@ -306,9 +339,7 @@ impl Schedule {
 
     /// Every block of the client's linear layers in the order in which a run takes them.
     pub fn blocks(&self) -> impl Iterator<Item = Result<BlockId>> + '_ {
-        let layers = 0..self.outline.shape().layers;
-        let places = layers.flat_map(|layer| self.segments().map(move |segment| (layer, segment)));
-        places.flat_map(|(layer, segment)| {
+        self.blocks_in_order().flat_map(|(layer, segment)| {
             let blocks = |matrix: Matrix| -> Result<Vec<BlockId>> {
                 let projection = kernels::projection(self, layer, matrix, &segment)?;
                 let pad = |(index, &block)| BlockId { layer, matrix, segment: segment.index, index, block };

@@ -1,23 +1,18 @@
 //! Whole private runs against the twin, and their declared costs.
 //!
-//! How close: a private layer is compared with `Twin::layer` from the same private input. Both are roundings
-//! of the same numbers, with other carries, other noise and other choices inside zones of chance;
-//! `Rounding::noisy` draws from the same distribution. So the deviation of a private layer from the twin must
-//! be that of noisy twins from the twin: at most twice the largest root mean square of theirs, and three
-//! times their largest distance (tails are heavy: pieces of a form do not meet, and a norm enlarges an ulp
-//! where the stream is small), and an ulp for layers that hardly move. Measured: 2 to 105 ulps of 2^-16 by
-//! layer, as the noisy twins; the carries and the noise alone make 2 to 5, and the rest comes from single
-//! values inside a zone of chance (one token: a layer is off by 5, 55 or 778 ulps, as one or another SiLU
-//! falls).
+//! How close: the rule is `fesc_infer::verify`'s. Measured: 2 to 105 ulps of 2^-16 by layer, as the noisy
+//! twins; the carries and the noise alone make 2 to 5, and the rest comes from single values inside a zone of
+//! chance (one token: a layer is off by 5, 55 or 778 ulps, as one or another SiLU falls).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
 
 use common::*;
+use fesc_hybrid::verify::Witness;
 use fesc_infer::kernels::private_plan;
 use fesc_infer::{
     Ahead, Answer, BlocksAhead, Embedding, KeySets, Reveal, Schedule, ServerSetup, Unwatched, run_client_with,
-    run_server,
+    run_server, verify,
 };
 use fesc_model::twin::{Rounding, Twin};
 use fesc_model::{Outline, Plan, Pooling, Shape};
@@ -51,6 +46,36 @@ fn check_costs(schedule: &Schedule, ran: &Ran<Answer, ()>, seen: &Streams) {
     assert_eq!(names, seen.stages);
 }
 
+/// Every stage under encryption is as far from the same in the clear as the noise formula says, and a lane
+/// that is not is found.
+fn check_circuits(twin: &Twin, schedule: &Schedule, seen: &Streams) {
+    let checked = verify::stages(schedule, twin, &seen.circuits).unwrap();
+    let named = |(stage, layer, segment)| (stage, Some(layer), segment);
+    let works: Vec<_> = schedule.works().unwrap().iter().map(|w| named((w.stage, w.layer, w.segment))).collect();
+    assert_eq!(checked.iter().map(|c| named((c.stage, c.layer, c.segment))).collect::<Vec<_>>(), works);
+    for (check, witness) in checked.iter().zip(&seen.circuits) {
+        let d = check.deviation;
+        println!("{check:?}, at most {:.1}", d.limit());
+        assert!(d.within(), "{check:?}");
+        // A formula that is too large would let anything pass.
+        assert!(d.rms > 0.5 * d.formula, "{check:?}");
+        assert_eq!(d.lanes, 2 * witness.parts.last().unwrap().len());
+    }
+    let Some(last) = seen.circuits.len().checked_sub(1) else { return };
+    let mut wrong: Vec<Witness> = Vec::new();
+    for (i, w) in seen.circuits.iter().enumerate() {
+        let mut parts = w.parts.clone();
+        // Half a unit of value in one lane of the last circuit.
+        parts.last_mut().unwrap()[5] += i64::from(i == last) << 15;
+        wrong.push(Witness { parts });
+    }
+    let found = verify::stages(schedule, twin, &wrong).unwrap();
+    let bad: Vec<usize> = found.iter().enumerate().filter(|(_, c)| !c.deviation.within()).map(|(i, _)| i).collect();
+    assert_eq!(bad, [last], "one lane is wrong");
+    let fewer = verify::stages(schedule, twin, &wrong[..last]).err().unwrap().to_string();
+    assert!(fewer.contains("circuits of a run"), "{fewer}");
+}
+
 /// A document of `real` tokens in a schedule of `tokens`.
 fn check_run(shape: Shape, tokens: usize, real: usize, reveal: Reveal, seed: u8) {
     check_plan("fast", shape, tokens, real, reveal, seed);
@@ -67,6 +92,7 @@ fn check_plan(plan: &str, shape: Shape, tokens: usize, real: usize, reveal: Reve
     ids.resize(tokens, 0);
     check_embedding(twin, &ids, &streams[0]);
     check_layers(twin, &streams);
+    check_circuits(twin, &schedule, &seen);
     // Logits from the private stream: the head is exact, the norm and the pooling round.
     let last = twin.finish(streams.last().unwrap(), real, &mut Rounding::nearest()).unwrap();
     let whole = twin.classify_padded(&ids, real, &mut Rounding::nearest()).unwrap();

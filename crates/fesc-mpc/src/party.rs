@@ -6,6 +6,7 @@ use fesc_ring::Ring;
 use crate::correlation::{Material, Request};
 use crate::error::MpcError;
 use crate::provider::Correlations;
+use crate::share::Shared;
 
 /// Who this is. `P0` is the client (document), `P1` the server (weights).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
@@ -47,12 +48,32 @@ pub struct Party {
     role: Role,
     channel: Channel,
     source: Box<dyn Correlations + Send>,
+    /// Shares that were kept for a check of the program, if any are to be.
+    witnesses: Option<Vec<Vec<Shared>>>,
 }
 
 impl Party {
     /// Joins a role, a channel to the peer and a source of correlations.
     pub fn new(role: Role, channel: Channel, source: Box<dyn Correlations + Send>) -> Self {
-        Self { role, channel, source }
+        Self { role, channel, source, witnesses: None }
+    }
+
+    /// Keeps what is [`witnessed`](Self::witness) from now on: for checks of the program by somebody who has
+    /// both sides. Both parties' shares together are the secrets of the run.
+    pub fn keep_witnesses(&mut self) {
+        self.witnesses = Some(Vec::new());
+    }
+
+    /// Shares of something that a check will want to see, in an order that both parties have.
+    pub fn witness<'a>(&mut self, shares: impl Iterator<Item = &'a Shared>) {
+        if let Some(kept) = &mut self.witnesses {
+            kept.push(shares.cloned().collect());
+        }
+    }
+
+    /// What was kept.
+    pub fn take_witnesses(&mut self) -> Vec<Vec<Shared>> {
+        self.witnesses.take().unwrap_or_default()
     }
 
     /// This party's role.

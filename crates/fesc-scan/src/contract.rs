@@ -6,6 +6,8 @@
 //! the packet, the output and its cost.
 
 use fesc_hybrid::keys::Keys;
+use fesc_hybrid::verify::{Deviation, Witness};
+use fesc_hybrid::work::Work;
 use fesc_mpc::{Ledger, Party, Shared};
 
 use crate::Result;
@@ -39,6 +41,21 @@ pub trait Scan {
     /// # Errors
     /// If the kernel's shape leaves the limits of a protocol.
     fn declare(&self, ledger: &mut Ledger) -> Result<()>;
+
+    /// What the server computes under encryption, circuit by circuit.
+    fn works(&self) -> Vec<Work> {
+        Vec::new()
+    }
+
+    /// What was computed under encryption against the same in the clear, for checks of the program: as many
+    /// as there are works, from as many witnesses.
+    ///
+    /// # Errors
+    /// If a witness is missing, or another kernel's.
+    fn deviations(&self, witnesses: &mut dyn Iterator<Item = &Witness>) -> Result<Vec<Deviation>> {
+        let _ = witnesses;
+        Ok(Vec::new())
+    }
 
     /// y at s.scanned, rows of `inner` values, and the state after the segment if the kernel was made to keep
     /// it.

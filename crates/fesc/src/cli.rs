@@ -23,8 +23,8 @@ pub use kernels::{BoundaryArgs, Packing, ProjectArgs, ResidencyArgs, ScanArgs};
 pub use keys::{Keys, KeysArg};
 pub use model::{CalibrateArgs, ClassifyArgs, EvalArgs, FormsArgs, ModelArgs, TrainArgs};
 pub use private::{
-    ConnectArgs, ConnectionArgs, DealerArgs, DemoArgs, EstimateArgs, InferArgs, PrepareArgs, PrivateArgs, ReachArgs,
-    ServeArgs, ThirdArgs, WhenArg,
+    ConnectArgs, ConnectionArgs, DealerArgs, DemoArgs, EstimateArgs, InferArgs, PlanChoice, PrepareArgs, PrivateArgs,
+    ReachArgs, ServeArgs, ThirdArgs, WhenArg,
 };
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {

@@ -10,6 +10,12 @@ pub fn cpu_seconds() -> Option<f64> {
     Some(time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9)
 }
 
+/// CPU seconds of this thread, in nanosecond steps.
+pub fn thread_cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
 /// Greatest resident memory of this process so far, in bytes.
 pub fn peak_rss_bytes() -> Option<u64> {
     kilobytes(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
@@ -22,6 +28,13 @@ pub fn available_memory() -> Option<u64> {
     let number = |name: &str| fs::read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?.trim().parse::<u64>().ok();
     let left = number("memory.max").zip(number("memory.current")).map(|(most, used)| most.saturating_sub(used));
     Some(left.map_or(free, |left| free.min(left)))
+}
+
+/// Memory of the machine, or of its container if that may take less, in bytes.
+pub fn total_memory() -> Option<u64> {
+    let all = kilobytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")?;
+    let most = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse::<u64>().ok());
+    Some(most.map_or(all, |most| all.min(most)))
 }
 
 /// The limit on open files of this process.
@@ -50,9 +63,10 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn this_process_has_used_something() {
-        assert!(super::cpu_seconds().unwrap() > 0.0);
+        assert!(super::cpu_seconds().unwrap() > 0.0 && super::thread_cpu_seconds() > 0.0);
         assert!(super::peak_rss_bytes().unwrap() > 1 << 16);
-        assert!(super::available_memory().unwrap() > 0);
+        let available = super::available_memory().unwrap();
+        assert!(available > 0 && super::total_memory().unwrap() >= available);
         assert!(super::open_file_limit().unwrap() > 0);
     }
 }

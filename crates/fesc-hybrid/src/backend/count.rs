@@ -1,7 +1,7 @@
 //! The back end that only counts.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use num_complex::Complex64;
 
@@ -13,6 +13,8 @@ pub struct Count {
     chain: Chain,
     operations: Operations,
     live: Arc<LiveCounts>,
+    /// Inputs that were asked for, by level.
+    inputs: Mutex<BTreeMap<usize, u64>>,
 }
 
 /// A level.
@@ -32,12 +34,23 @@ pub struct CountSum {
 impl Count {
     /// For this chain.
     pub fn new(chain: Chain) -> Self {
-        Self { chain, operations: Operations::default(), live: Arc::default() }
+        Self { chain, operations: Operations::default(), live: Arc::default(), inputs: Mutex::default() }
     }
 
-    /// An input at `level`.
+    /// An input at `level`. Whoever holds inputs as they came expands one each time.
     pub fn fresh(&self, level: usize) -> CountCt {
-        CountCt { level, _live: Live::new(&self.live, self.chain.ciphertext_bytes(level)) }
+        let mut inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
+        *inputs.entry(level).or_default() += 1;
+        self.made(level)
+    }
+
+    /// How often inputs of each level were asked for.
+    pub fn inputs(&self) -> BTreeMap<usize, u64> {
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn made(&self, level: usize) -> CountCt {
+        CountCt { level, _live: Live::new(&self.live, level, self.chain.ciphertext_bytes(level)) }
     }
 
     /// Live ciphertexts.
@@ -107,7 +120,7 @@ impl Backend for Count {
         if c.level > level {
             self.operations.write(Operation::Rescale, level + 1, 1);
         }
-        Ok(self.fresh(level))
+        Ok(self.made(level))
     }
 
     fn multiply_plain(&self, c: &CountCt, (): &()) -> Result<CountCt> {
@@ -118,14 +131,14 @@ impl Backend for Count {
     fn rescale(&self, c: &CountCt) -> Result<CountCt> {
         check_above("rescaling", 1, c.level)?;
         self.operations.write(Operation::Rescale, c.level, 1);
-        Ok(self.fresh(c.level - 1))
+        Ok(self.made(c.level - 1))
     }
 
     fn empty_sum(&self, level: usize) -> Result<CountSum> {
         check_above("a product", 1, level)?;
         // Three parts where a ciphertext has two.
         let bytes = self.chain.ciphertext_bytes(level) * 3 / 2;
-        Ok(CountSum { level, square: false, _live: Live::new(&self.live, bytes) })
+        Ok(CountSum { level, square: false, _live: Live::new(&self.live, level, bytes) })
     }
 
     fn extend(&self, sum: &mut CountSum, terms: &[Term<'_, Self>]) -> Result<()> {
@@ -150,7 +163,7 @@ impl Backend for Count {
     fn finish(&self, sum: CountSum) -> Result<CountCt> {
         let kind = if sum.square { Operation::Relinearisation } else { Operation::Rescale };
         self.operations.write(kind, sum.level, 1);
-        Ok(self.fresh(sum.level - 1))
+        Ok(self.made(sum.level - 1))
     }
 
     fn rotate(&self, c: &CountCt, step: i64) -> Result<CountCt> {

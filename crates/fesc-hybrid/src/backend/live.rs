@@ -1,16 +1,30 @@
 //! How many ciphertexts are alive, and how many bytes they have.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Levels that are counted apart; higher ones together.
+const LEVELS: usize = 48;
+
 /// Ciphertexts and bytes of a back end: now, and at most so far. Bytes are those that real ciphertexts of
 /// the same levels have.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LiveCounts {
     now: AtomicU64,
     bytes: AtomicU64,
     most: AtomicU64,
     most_bytes: AtomicU64,
+    /// Bytes now, and at most so far.
+    levels: [[AtomicU64; 2]; LEVELS],
+}
+
+impl Default for LiveCounts {
+    fn default() -> Self {
+        let zero = AtomicU64::default;
+        let levels = std::array::from_fn(|_| [zero(), zero()]);
+        Self { now: zero(), bytes: zero(), most: zero(), most_bytes: zero(), levels }
+    }
 }
 
 impl LiveCounts {
@@ -27,6 +41,17 @@ impl LiveCounts {
     /// Most bytes that they had at once.
     pub fn most_bytes(&self) -> u64 {
         self.most_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Most bytes at once of each level: a pool that keeps released buffers for others of their length takes
+    /// all of them.
+    pub fn by_level(&self) -> BTreeMap<usize, u64> {
+        let most = self.levels.iter().map(|[_, most]| most.load(Ordering::Relaxed));
+        most.enumerate().filter(|(_, bytes)| *bytes > 0).collect()
+    }
+
+    fn level(&self, level: usize) -> &[AtomicU64; 2] {
+        &self.levels[level.min(LEVELS - 1)]
     }
 
     /// Begins work that stands for several times the same: maxima count from here on.
@@ -66,23 +91,26 @@ fn raise(most: &AtomicU64, to: u64) {
 /// One live ciphertext: counted while it exists.
 pub struct Live {
     counts: Arc<LiveCounts>,
+    level: usize,
     bytes: u64,
 }
 
 impl Live {
     /// One more, of so many bytes.
-    pub(crate) fn new(counts: &Arc<LiveCounts>, bytes: u64) -> Self {
+    pub(crate) fn new(counts: &Arc<LiveCounts>, level: usize, bytes: u64) -> Self {
         let now = counts.now.fetch_add(1, Ordering::Relaxed) + 1;
         let all = counts.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         raise(&counts.most, now);
         raise(&counts.most_bytes, all);
-        Self { counts: Arc::clone(counts), bytes }
+        let [here, most] = counts.level(level);
+        raise(most, here.fetch_add(bytes, Ordering::Relaxed) + bytes);
+        Self { counts: Arc::clone(counts), level, bytes }
     }
 }
 
 impl Clone for Live {
     fn clone(&self) -> Self {
-        Self::new(&self.counts, self.bytes)
+        Self::new(&self.counts, self.level, self.bytes)
     }
 }
 
@@ -90,5 +118,6 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.counts.now.fetch_sub(1, Ordering::Relaxed);
         self.counts.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.counts.level(self.level)[0].fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }

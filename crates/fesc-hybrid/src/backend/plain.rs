@@ -151,14 +151,14 @@ impl Plain {
                 *z += gaussian(&mut prg) * deviation;
             }
         }
-        let live = Live::new(&self.live, self.chain.ciphertext_bytes(level));
+        let live = Live::new(&self.live, level, self.chain.ciphertext_bytes(level));
         PlainCt { slots: Arc::new(slots), level, scale, errors: Arc::new(errors), _live: live }
     }
 
     /// The same errors, other slots and scale.
     fn mapped(&self, c: &PlainCt, scale: f64, work: impl Fn(Complex64) -> Complex64) -> PlainCt {
         let slots = c.slots.iter().map(|&z| work(z)).collect();
-        let live = Live::new(&self.live, self.chain.ciphertext_bytes(c.level));
+        let live = Live::new(&self.live, c.level, self.chain.ciphertext_bytes(c.level));
         PlainCt { slots: Arc::new(slots), level: c.level, scale, errors: Arc::clone(&c.errors), _live: live }
     }
 
@@ -337,7 +337,7 @@ impl Backend for Plain {
 
     fn empty_sum(&self, level: usize) -> Result<PlainSum> {
         check_above("a product", 1, level)?;
-        let live = Live::new(&self.live, self.chain.ciphertext_bytes(level) * 3 / 2);
+        let live = Live::new(&self.live, level, self.chain.ciphertext_bytes(level) * 3 / 2);
         let slots = vec![Complex64::ZERO; self.chain.slots()];
         let scale = self.chain.scale(level).powi(2);
         Ok(PlainSum { slots, level, scale, errors: self.no_errors(), square: false, _live: live })

@@ -56,6 +56,7 @@ use fesc_mpc::protocol::Extend;
 use fesc_mpc::{Ledger, Role};
 use fesc_ring::fft::fixed::MAX_BITS;
 use fesc_ring::{LongRing, Ring};
+use num_complex::Complex64;
 use zeroize::Zeroizing;
 
 use super::batches;
@@ -267,6 +268,13 @@ impl ToCiphertexts {
         let ring = self.extend.ring();
         let lift = |i: usize| parts.get(i).map_or(0, |&x| ring.to_signed(x));
         self.encode_lanes(self.encoding(ciphertext), &Zeroizing::new(self.layout.fill(ciphertext, lift)))
+    }
+
+    /// The slots of one ciphertext in the clear, from all values.
+    pub(crate) fn slots(&self, ciphertext: usize, values: &[i64]) -> Vec<Complex64> {
+        let unit = (-f64::from(self.values.fraction)).exp2();
+        let lanes = self.layout.fill(ciphertext, |i| values.get(i).map_or(0, |&v| v.into()));
+        lanes.into_iter().map(|[re, im]| Complex64::new(re as f64 * unit, im as f64 * unit)).collect()
     }
 
     fn encode_lanes(&self, encoding: Encoding, lanes: &[[i128; 2]]) -> Result<Plaintext> {

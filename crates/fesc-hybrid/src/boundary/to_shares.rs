@@ -34,6 +34,7 @@ use zeroize::Zeroizing;
 use super::batches;
 use super::report::BoundaryReport;
 use crate::error::check_counted;
+use crate::verify::{Deviation, Expected, Sums};
 use crate::{HybridError, Result};
 
 /// What is masked: public numbers.
@@ -96,6 +97,11 @@ impl ToShares {
         Ok(Self { params: params.clone(), ciphertexts, scale, bound, fixed, level, width })
     }
 
+    /// The set.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
     /// The level at which ciphertexts travel.
     pub fn level(&self) -> usize {
         self.level
@@ -155,6 +161,29 @@ impl ToShares {
             log_own: own.log2(),
             cost: ledger.cost(),
         })
+    }
+
+    /// Compares shared lanes with slots, each with the mean square of its error, half of it in each lane.
+    pub(crate) fn compare<'a>(
+        &self,
+        expected: impl Iterator<Item = Expected<'a>>,
+        lanes: impl Iterator<Item = (&'a i64, &'a i64)>,
+    ) -> Result<Deviation> {
+        let Fixed { ring, fraction } = self.fixed;
+        let arithmetic = Encoder::new(&self.params).decode_error(self.width, self.scale, fraction)?;
+        let zero = noise::slot_deviation(&self.params, noise::fresh_public(&self.params), self.scale);
+        let unit = f64::from(fraction).exp2();
+        let mut sums = Sums::new(2.0 * arithmetic);
+        for ((slot, square), (&re, &im)) in expected.zip(lanes) {
+            let noise = ((square + zero * zero) / 2.0).sqrt() * unit;
+            for (want, got) in [(slot.re * unit, re), (slot.im * unit, im)] {
+                // Lanes that nobody uses may wrap.
+                let below = want.floor();
+                let apart = ring.to_signed(ring.sub(ring.from_signed(got), ring.from_signed(below as i64)));
+                sums.add(apart as f64 - (want - below), want - below, noise);
+            }
+        }
+        Ok(sums.deviation(1.0 / unit))
     }
 
     /// This party's integers of one ciphertext to its shares.

@@ -128,7 +128,7 @@ const OWN: &[Message] = &[
         name: "shares for --verify",
         ways: DOWN,
         phases: &[Verify],
-        formula: "6 tokens d, for each layer and one more",
+        formula: "6 n; the stream of each layer and of the end, all that enters and leaves circuits under CKKS",
         cover: Cover::GivenAway,
         mask: "none: the server runs with --insecure-verify, for an operator who has both sides",
         tests: &["a_server_refuses_what_it_does_not_offer"],

@@ -59,7 +59,7 @@ pub use error::{RefusalKind, Result, SessionError};
 pub use hex::Hex32;
 pub use provider::Provider;
 pub use randomness::Randomness;
-pub use record::{Recorder, Stream};
+pub use record::{Recorder, Seen, Stream};
 pub use report::{PhaseCost, Report, side};
 
 /// Names of the phases in a channel's counts.

@@ -1,15 +1,25 @@
-//! Watches a run: tells stages to whoever listens, and keeps shares of the residual stream for a check of the
-//! program.
+//! Watches a run: tells stages to whoever listens, and keeps shares for a check of the program: those of the
+//! residual stream, and those that entered and left every circuit under encryption.
 
-use fesc_mpc::Shared;
+use fesc_hybrid::verify::Witness;
+use fesc_mpc::{Party, Shared};
 use fesc_net::Channel;
 
 use super::error::Result;
 use super::{phase, tag};
+use crate::InferError;
 use crate::watch::{Doing, Watch};
 
 /// A layer, and the residual stream that enters it.
 pub type Stream = (usize, Vec<i64>);
+
+/// What both parties' shares say of a run, for a check of the program.
+pub struct Seen {
+    /// The residual stream that enters each layer, and that leaves the last.
+    pub streams: Vec<Stream>,
+    /// What entered and left each circuit under encryption, in order.
+    pub circuits: Vec<Witness>,
+}
 
 /// A watch that tells and, when asked, keeps.
 pub struct Recorder<'a> {
@@ -19,8 +29,11 @@ pub struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// `keep`: keep the shares of the residual stream.
-    pub fn new(watch: &'a mut dyn Watch, keep: bool) -> Self {
+    /// For a run of `party`; `keep`: keep shares.
+    pub fn new(party: &mut Party, watch: &'a mut dyn Watch, keep: bool) -> Self {
+        if keep {
+            party.keep_witnesses();
+        }
         Self { watch, kept: keep.then(Vec::new), blocks: 0.0 }
     }
 
@@ -33,31 +46,46 @@ impl<'a> Recorder<'a> {
     ///
     /// # Errors
     /// If the channel fails.
-    pub fn give_away(self, channel: &mut Channel) -> Result<()> {
+    pub fn give_away(self, party: &mut Party) -> Result<()> {
+        let circuits = party.take_witnesses();
+        let channel = party.channel();
         channel.phase(phase::VERIFY);
-        for (_, share) in self.kept.iter().flatten() {
+        let streams = self.kept.iter().flatten().map(|(_, share)| share);
+        for share in streams.chain(circuits.iter().flatten()) {
             channel.send(tag::SHARE, share.ring().pack(share.values()))?;
         }
         Ok(())
     }
 
-    /// Takes the other side's and joins them with its own: layer, and the residual stream that enters it.
+    /// Takes the other side's and joins them with its own.
     ///
     /// # Errors
     /// If the channel fails.
-    pub fn join(self, channel: &mut Channel) -> Result<Option<Vec<Stream>>> {
+    pub fn join(self, party: &mut Party) -> Result<Option<Seen>> {
         let Some(kept) = self.kept else { return Ok(None) };
         self.watch.doing(Doing::Verifying);
+        let witnesses = party.take_witnesses();
+        let channel = party.channel();
         channel.phase(phase::VERIFY);
-        let joined = kept.into_iter().map(|(layer, mine)| {
-            let ring = mine.ring();
-            let bytes = channel.recv(tag::SHARE, ring.packed_len(mine.len()))?;
-            let theirs = ring.unpack(&bytes, mine.len()).map_err(fesc_mpc::MpcError::from)?;
-            let sums = mine.values().iter().zip(&theirs).map(|(&a, &b)| ring.to_signed(ring.add(a, b)));
-            Ok((layer, sums.collect()))
-        });
-        joined.collect::<Result<_>>().map(Some)
+        let mut streams = Vec::with_capacity(kept.len());
+        for (layer, mine) in &kept {
+            let (ring, sums) = (mine.ring(), mine.join(&theirs(channel, mine)?).map_err(InferError::from)?);
+            streams.push((*layer, sums.into_iter().map(|v| ring.to_signed(v)).collect()));
+        }
+        let mut circuits = Vec::with_capacity(witnesses.len());
+        for mine in &witnesses {
+            let other = mine.iter().map(|share| theirs(channel, share)).collect::<Result<Vec<_>>>()?;
+            circuits.push(Witness::join(mine, &other).map_err(InferError::from)?);
+        }
+        Ok(Some(Seen { streams, circuits }))
     }
+}
+
+/// The other side's share of the same.
+fn theirs(channel: &mut Channel, mine: &Shared) -> Result<Shared> {
+    let ring = mine.ring();
+    let bytes = channel.recv(tag::SHARE, ring.packed_len(mine.len()))?;
+    Ok(Shared::new(ring, ring.unpack(&bytes, mine.len()).map_err(fesc_mpc::MpcError::from)?))
 }
 
 impl Watch for Recorder<'_> {

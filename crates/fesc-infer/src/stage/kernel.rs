@@ -5,6 +5,9 @@
 //! place that knows which plan means which kernel. The scan's trait is [`fesc_scan::Scan`].
 
 use fesc_hybrid::keys::{ClientKeys, ServerKeys};
+use fesc_hybrid::verify::{Deviation, Witness};
+use fesc_hybrid::work::Work;
+use fesc_model::twin::Twin;
 use fesc_mpc::{Ledger, Party, Shared};
 use fesc_rlwe::linear::Block;
 
@@ -33,6 +36,20 @@ pub trait Projection {
     /// # Errors
     /// If a scale does not fit the ring.
     fn declare(&self, ledger: &mut Ledger) -> Result<()>;
+
+    /// What the server computes under encryption, if it does.
+    fn work(&self) -> Option<Work> {
+        None
+    }
+
+    /// What was computed under encryption against the same in the clear, for checks of the program.
+    ///
+    /// # Errors
+    /// If the witness is another kernel's, or the twin another model's.
+    fn deviation(&self, twin: &Twin, witness: &Witness) -> Result<Option<Deviation>> {
+        let _ = (twin, witness);
+        Ok(None)
+    }
 
     /// Tokens of the past that it reads before those of the segment.
     fn past(&self) -> usize;

@@ -5,12 +5,14 @@ pub mod serving;
 
 use std::sync::{Arc, Mutex};
 
+use fesc_hybrid::backend::{Backend, Tally};
 use fesc_hybrid::keys::{ClientKeys, ServerKeys};
+use fesc_hybrid::verify::Witness;
 use fesc_infer::{
     Ahead, Answer, Doing, FreshBlocks, KeySets, Result, Schedule, ServerSetup, Stage, Watch, run_client_with,
-    run_server_with,
+    run_server_with, verify,
 };
-use fesc_model::twin::{Calibration, Plan, Rounding, Twin};
+use fesc_model::twin::{Calibration, Plan, Twin};
 use fesc_model::{Config, Model, Pooling, Shape, Weights};
 use fesc_mpc::correlation::Material;
 use fesc_mpc::provider::{Budget, Correlations, Dealer, serve_dealer};
@@ -173,6 +175,8 @@ pub fn integers(count: usize, limit: i64, seed: u8) -> Vec<i64> {
 pub struct Streams {
     pub shares: Vec<Shared>,
     pub stages: Vec<(Stage, Option<usize>, usize)>,
+    /// What entered and left circuits under encryption, joined.
+    pub circuits: Vec<Witness>,
 }
 
 impl Watch for Streams {
@@ -206,43 +210,51 @@ pub fn infer(schedule: &Schedule, setup: &ServerSetup, ids: &[u32]) -> (Ran<Answ
     let (mut mine, theirs) = keys(schedule);
     let ran = both(
         |p| {
+            p.keep_witnesses();
             let mut prg = Prg::from_seed([77; 16]);
             let mut blocks = FreshBlocks::new(&client, prg.fork());
             let ahead = Ahead { blocks: &mut blocks, keys: &mut mine };
-            run_client_with(p, schedule, &client, ids, &mut prg, ahead, &mut seen)
+            let answer = run_client_with(p, schedule, &client, ids, &mut prg, ahead, &mut seen)?;
+            Ok((answer, p.take_witnesses()))
         },
-        |p| run_server_with(p, schedule, setup, &theirs, &mut other),
+        |p| {
+            p.keep_witnesses();
+            run_server_with(p, schedule, setup, &theirs, &mut other)?;
+            Ok(p.take_witnesses())
+        },
     );
+    let Ran { client: (answer, ours), server: others, cost, demand } = ran;
+    assert_eq!(ours.len(), others.len());
+    seen.circuits = ours.iter().zip(&others).map(|(a, b)| Witness::join(a, b).unwrap()).collect();
+    let done = theirs.iter().map(|keys| keys.backend().operations().tally());
+    assert_work_is_counted(schedule, done);
+    let ran = Ran { client: answer, server: (), cost, demand };
     let streams = seen.shares.iter().zip(&other.shares).map(|(a, b)| join(a, b)).collect();
     assert_eq!(seen.stages, other.stages);
     (ran, streams, seen)
 }
 
-/// Root mean square and largest of the differences.
-pub fn distance(a: &[i64], b: &[i64]) -> (f64, f64) {
-    assert_eq!(a.len(), b.len());
-    let d = || a.iter().zip(b).map(|(a, b)| (a - b) as f64);
-    ((d().map(|d| d * d).sum::<f64>() / a.len() as f64).sqrt(), d().fold(0.0, |m, d| m.max(d.abs())))
+/// Operations of all back ends together are those that the schedule says, kind by kind and level by level.
+fn assert_work_is_counted(schedule: &Schedule, done: impl Iterator<Item = Tally>) {
+    let sum = |all: &mut dyn Iterator<Item = Tally>| {
+        all.fold(Tally::default(), |mut sum, tally| {
+            sum.add(&tally);
+            sum
+        })
+    };
+    let works = schedule.works().unwrap();
+    assert_eq!(works.is_empty(), schedule.keys().is_empty());
+    let mut declared = works.into_iter().map(|w| w.work.tally);
+    assert_eq!(sum(&mut declared), sum(&mut { done }), "operations: declared (left) and done (right)");
 }
 
 /// Every layer from its private input.
 pub fn check_layers(twin: &Twin, streams: &[Vec<i64>]) {
     let layers = twin.outline().unwrap().shape().layers;
     assert_eq!(streams.len(), layers + 1);
-    for layer in 0..layers {
-        let mut centre = streams[layer].clone();
-        twin.layer(layer, &mut centre, &mut Rounding::nearest()).unwrap();
-        let (mut rms, mut most) = (0.0f64, 0.0f64);
-        // A short document needs many runs to show what happens once in a few hundred tokens.
-        let width = twin.outline().unwrap().shape().d_model;
-        for seed in 0..(600 * width / centre.len()).clamp(3, 200) as u8 {
-            let mut noisy = streams[layer].clone();
-            twin.layer(layer, &mut noisy, &mut Rounding::noisy(Prg::from_seed([seed; 16]))).unwrap();
-            let (r, m) = distance(&noisy, &centre);
-            (rms, most) = (rms.max(r), most.max(m));
-        }
-        let (r, m) = distance(&streams[layer + 1], &centre);
-        println!("layer {layer}: private {r:.1} (largest {m}), noisy twins {rms:.1} (largest {most}) ulps");
-        assert!(r <= 2.0 * rms + 1.0 && m <= 3.0 * most + 1.0, "layer {layer}: {r} {m}, noisy twins {rms} {most}");
+    let streams: Vec<(usize, Vec<i64>)> = streams.iter().cloned().enumerate().collect();
+    for layer in verify::layers(twin, &streams).unwrap() {
+        println!("{layer:?}");
+        assert!(layer.within(), "{layer:?}");
     }
 }

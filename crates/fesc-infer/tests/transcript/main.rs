@@ -294,7 +294,7 @@ fn every_message_is_known_and_masked_under_encryption() {
 fn the_modes_show_the_whole_table() {
     let transcript = session(model(5), &documents()[0], Reveal::Label, Mode::Dealer, true);
     check_kinds(Mode::Dealer, &transcript.frames, &expected(Mode::Dealer, Reveal::Label, true));
-    assert!(transcript.finished.streams.is_some());
+    assert!(transcript.finished.seen.is_some());
     let all = [(Mode::Inline, false), (Mode::Prepared, false), (Mode::Dealer, true)];
     let mut shown: BTreeSet<u16> =
         all.iter().flat_map(|(mode, verify)| expected(*mode, Reveal::Logits, *verify)).collect();

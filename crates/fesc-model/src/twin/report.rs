@@ -125,6 +125,8 @@ pub struct Apart {
     pub max_ulps: u64,
     /// Euclidean distance by Euclidean length.
     pub relative: f64,
+    /// What `relative` is where every value is off by one unit.
+    pub ulp: f64,
 }
 
 impl Apart {
@@ -134,25 +136,14 @@ impl Apart {
         let max_ulps = pairs().map(|(d, _)| d.unsigned_abs()).max().unwrap_or(0);
         let sum = |f: fn((i64, i64)) -> f64| pairs().map(f).sum::<f64>();
         let (off, length) = (sum(|(d, _)| (d as f64).powi(2)), sum(|(_, b)| (b as f64).powi(2)));
-        Self { max_ulps, relative: if length > 0.0 { (off / length).sqrt() } else { off.sqrt() } }
+        let relative = |off: f64| if length > 0.0 { (off / length).sqrt() } else { off.sqrt() };
+        Self { max_ulps, relative: relative(off), ulp: relative(expected.len() as f64) }
     }
-}
 
-impl Twin {
-    /// How far each layer of a private run is from this twin, given the residual stream that enters each
-    /// layer and that leaves the last. A layer starts from its private input, so that an error shows in the
-    /// layer that made it.
-    ///
-    /// # Errors
-    /// If a stream does not fit the model, or a value leaves its range.
-    pub fn compare_layers(&self, streams: &[(usize, Vec<i64>)]) -> Result<Vec<(usize, Apart)>> {
-        let pairs = streams.iter().zip(streams.iter().skip(1));
-        pairs
-            .map(|((layer, enters), (_, leaves))| {
-                let mut expected = enters.clone();
-                self.layer(*layer, &mut expected, &mut Rounding::nearest())?;
-                Ok((*layer, Apart::between(leaves, &expected)))
-            })
-            .collect()
+    /// The larger distance of both, in each measure.
+    #[must_use]
+    pub fn farther(&self, other: &Self) -> Self {
+        let (max_ulps, relative) = (self.max_ulps.max(other.max_ulps), self.relative.max(other.relative));
+        Self { max_ulps, relative, ulp: self.ulp }
     }
 }

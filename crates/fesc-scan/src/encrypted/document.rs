@@ -15,6 +15,8 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use fesc_hybrid::keys::{KeyShape, Keys};
+use fesc_hybrid::verify::{Deviation, Witness};
+use fesc_hybrid::work::Work;
 use fesc_model::outline::scale::WHOLE;
 use fesc_model::outline::{LayerForms, Ranges};
 use fesc_model::plan::HeScanKernel;
@@ -146,6 +148,18 @@ impl Refreshed {
 impl Scan for Refreshed {
     fn declare(&self, ledger: &mut Ledger) -> Result<()> {
         self.parts().try_for_each(|part| part.declare(ledger))
+    }
+
+    fn works(&self) -> Vec<Work> {
+        self.parts().flat_map(Encrypted::works).collect()
+    }
+
+    fn deviations(&self, witnesses: &mut dyn Iterator<Item = &Witness>) -> Result<Vec<Deviation>> {
+        let mut found = Vec::with_capacity(self.parts.len());
+        for part in self.parts() {
+            found.extend(part.deviations(witnesses)?);
+        }
+        Ok(found)
     }
 
     fn run(

@@ -1,8 +1,10 @@
 //! The steps of [`Encrypted`], in the order in which they are declared.
 
-use fesc_hybrid::backend::{Ckks, CkksCt};
-use fesc_hybrid::circuit::{Inputs, gather};
+use fesc_hybrid::backend::{Backend, Plain};
+use fesc_hybrid::circuit::gather;
 use fesc_hybrid::keys::Keys;
+use fesc_hybrid::verify::{Deviation, Witness};
+use fesc_hybrid::work::Work;
 use fesc_model::outline::scale::RING;
 use fesc_mpc::activation::{Activation, Piecewise};
 use fesc_mpc::{Ledger, Party, Role, Shared};
@@ -28,6 +30,17 @@ impl Scan for Encrypted {
         Ok(self.conversions.circuit.declare(ledger)?)
     }
 
+    fn works(&self) -> Vec<Work> {
+        Work::new(&self.conversions.circuit, self.geometry.count()).into_iter().collect()
+    }
+
+    fn deviations(&self, witnesses: &mut dyn Iterator<Item = &Witness>) -> Result<Vec<Deviation>> {
+        let none = ScanError::Size { what: "circuits of a run", expected: 1, got: 0 };
+        let witness = witnesses.next().ok_or(none)?;
+        let evaluate = |plain: &Plain, input: &(dyn Fn(usize) -> _ + Sync)| self.evaluate(plain, input);
+        Ok(vec![self.conversions.circuit.deviation(witness, evaluate)?])
+    }
+
     fn run(
         &self,
         party: &mut Party,
@@ -46,7 +59,8 @@ impl Scan for Encrypted {
         let mut tensors = vec![&pushed, &decays, &packet.b, &packet.c];
         tensors.extend(carry.map(|carry| &carry.state));
         let circuit = &self.conversions.circuit;
-        let mut lanes = circuit.run(party, keys, &tensors, |ckks, inputs| self.evaluate(ckks, inputs))?.into_iter();
+        let mut lanes =
+            circuit.run(party, keys, &tensors, |ckks, inputs| self.evaluate(ckks, |i| inputs.get(i)))?.into_iter();
         drop((pushed, decays));
         let (slots, values) = (self.geometry.params().slots(), self.geometry.tensor(Kind::X));
         let missing = ScanError::Size { what: "kinds of results of a scan", expected: 1, got: 0 };
@@ -67,9 +81,13 @@ impl Scan for Encrypted {
 
 impl Encrypted {
     /// The server's part: outputs first, then states.
-    fn evaluate(&self, ckks: &Ckks, inputs: &Inputs) -> fesc_hybrid::Result<Vec<CkksCt>> {
+    fn evaluate<B: Backend>(
+        &self,
+        backend: &B,
+        input: impl Fn(usize) -> fesc_hybrid::Result<B::Ct> + Sync,
+    ) -> fesc_hybrid::Result<Vec<B::Ct>> {
         let kernel = &self.geometry.chosen().kernel;
-        let results = kernel.run(ckks, &|i| inputs.get(self.geometry.place(i)))?;
+        let results = kernel.run(backend, &|i| input(self.geometry.place(i)))?;
         let (states, outputs): (Vec<_>, Vec<_>) =
             results.into_iter().enumerate().partition(|(i, _)| kernel.holds_state(*i));
         Ok(outputs.into_iter().chain(states).map(|(_, c)| c).collect())

@@ -7,6 +7,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::cli::{self, InferArgs};
+use crate::measured::errors::Check;
 use crate::measured::{Errors, Measured, Task, config, measure};
 use crate::progress::Progress;
 use crate::report::{Format, Report, Row};
@@ -28,6 +29,8 @@ pub fn run(args: &InferArgs, format: Format) -> Result<()> {
     drop(progress);
     let [client, server] = &ran.parties;
     let stages = ran.stages();
+    let switches: u64 = stages.iter().filter_map(|s| s.encrypted.as_ref()).map(|e| e.key_switches).sum();
+    let checks = || server.errors.iter().flat_map(|e| &e.checks);
     let mut report = Report::new(format);
     let of = |m: &Measured, f: fn(&Errors) -> f64| m.errors.as_ref().map_or(Value::Null, |e| json!(f(e)));
     report.add(
@@ -43,6 +46,9 @@ pub fn run(args: &InferArgs, format: Format) -> Result<()> {
             .with("online_bytes", ran.sum(|m| m.online_bytes))
             .with("offline_bytes", ran.sum(|m| m.offline_bytes))
             .with("setup_bytes", ran.sum(|m| m.setup_bytes))
+            .with("keys_s", ran.slower(|m| m.keys_s))
+            .with("key_bytes", client.key_bytes)
+            .with("key_switches", switches)
             .with("rounds", client.rounds)
             .with("peak_rss_bytes_client", client.peak_rss_bytes)
             .with("peak_rss_bytes_server", server.peak_rss_bytes)
@@ -52,6 +58,10 @@ pub fn run(args: &InferArgs, format: Format) -> Result<()> {
             .detail("offline_rounds", client.offline_rounds)
             .detail("declared_online_bytes", client.declared_online_bytes)
             .detail("threads", args.link.threads)
+            .detail("cpu_s_client", client.cpu_s)
+            .detail("cpu_s_server", server.cpu_s)
+            .detail("within", server.errors.as_ref().map(|e| e.within))
+            .detail("checks", serde_json::to_value(server.errors.as_ref().map(|e| &e.checks))?)
             .detail("stages", serde_json::to_value(&stages)?),
     )?;
     if format == Format::Table {
@@ -62,9 +72,15 @@ pub fn run(args: &InferArgs, format: Format) -> Result<()> {
                     .with("online_s", stage.online_s)
                     .with("online_bytes", stage.online_bytes)
                     .with("rounds", stage.rounds)
-                    .with("offline_s", stage.offline_s),
+                    .with("offline_s", stage.offline_s)
+                    .with("key_switches", stage.encrypted.as_ref().map(|e| e.key_switches))
+                    .with("plain_products", stage.encrypted.as_ref().map(|e| e.plain_products))
+                    .with("uploads", stage.encrypted.as_ref().map(|e| e.uploads))
+                    .with("set", stage.encrypted.as_ref().map(|e| e.set.as_str())),
             )?;
         }
+        checks().try_for_each(|check| report.add(check.row()))?;
     }
-    report.finish()
+    report.finish()?;
+    checks().try_for_each(Check::ensure)
 }

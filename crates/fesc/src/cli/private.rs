@@ -141,8 +141,9 @@ pub struct ServeArgs {
     /// TLS certificate.
     #[arg(long, value_name = "FILE", requires = "key")]
     pub cert: Option<PathBuf>,
-    /// Which kernel computes each stage: fast. Clients are told, and compute the same.
-    #[arg(long, value_name = "NAME", default_value = "fast", value_parser = plan)]
+    /// Which kernel computes each stage: fast, or choices such as fast,scan=hescan. Clients are told, and
+    /// compute the same.
+    #[arg(long, value_name = "PLAN", default_value = "fast", value_parser = plan)]
     pub plan: Plan,
     /// Where the server keeps its master seed, its identity, which prepared correlations were used, clients'
     /// CKKS keys, and what clients have used of their budgets. Whoever reads it can read the model's public
@@ -320,9 +321,10 @@ pub struct EstimateArgs {
     /// Tokens of the run.
     #[arg(long, value_name = "L", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub length: u32,
-    /// Which kernel computes each stage: fast.
-    #[arg(long, value_name = "NAME", default_value = "fast", value_parser = plan)]
-    pub plan: Plan,
+    /// Which kernel computes each stage: fast, or choices such as fast,scan=hescan; all for all plans side by
+    /// side.
+    #[arg(long, value_name = "PLAN", default_value = "fast", value_parser = plan_choice)]
+    pub plan: PlanChoice,
     /// What the client learns.
     #[arg(long, default_value = "label", value_parser = reveal())]
     pub reveal: Reveal,
@@ -343,8 +345,8 @@ pub struct EstimateArgs {
 /// Options of `bench infer`.
 #[derive(Debug, Clone, Args)]
 pub struct InferArgs {
-    /// Which kernel computes each stage: fast.
-    #[arg(long, value_name = "NAME", default_value = "fast", value_parser = plan)]
+    /// Which kernel computes each stage: fast, or choices such as fast,scan=hescan.
+    #[arg(long, value_name = "PLAN", default_value = "fast", value_parser = plan)]
     pub plan: Plan,
     /// A named shape: tiny, small, slim, base, wide, state+, 130m or 370m. Weights are random.
     #[arg(long, value_name = "NAME", default_value = "base")]
@@ -370,6 +372,19 @@ pub struct InferArgs {
     /// How the processes are connected and limited.
     #[command(flatten)]
     pub link: LinkArgs,
+}
+
+/// The plans of an estimate.
+#[derive(Debug, Clone, Copy)]
+pub enum PlanChoice {
+    /// Side by side.
+    All,
+    /// One that two parties can run.
+    One(Plan),
+}
+
+fn plan_choice(text: &str) -> Result<PlanChoice, String> {
+    if text == "all" { Ok(PlanChoice::All) } else { plan(text).map(PlanChoice::One) }
 }
 
 /// A plan that two parties can run.

@@ -1,16 +1,19 @@
-//! What a schedule declares, by stage: the protocol's bytes and rounds, and what its correlations cost to
-//! make.
+//! What a schedule declares, by stage: the protocol's bytes and rounds, what its correlations cost to make,
+//! and what is computed under encryption.
 
 use std::time::Instant;
 
 use anyhow::Result;
+use fesc_hybrid::keys::KeyShape;
+use fesc_hybrid::work::Work;
 use fesc_infer::session::source::two_party;
-use fesc_infer::{Schedule, Stage};
+use fesc_infer::{KeySets, Schedule, Stage};
 use fesc_mpc::provider::{Price, TwoParty, dealer_cost};
 use fesc_mpc::{Cost, Request, Role};
 use fesc_net::Channel;
 
 use crate::cli::Provider;
+use crate::measured::encrypted::{Works, tally, works};
 use crate::random::os_random;
 
 /// What correlations cost.
@@ -95,6 +98,10 @@ pub struct StageCost {
 pub struct Declared {
     /// In the order of their first use.
     pub stages: Vec<StageCost>,
+    /// What the server computes under encryption.
+    pub works: Works,
+    /// The client's CKKS keys.
+    pub keys: KeySets<KeyShape>,
     /// Correlations.
     pub requests: u64,
     /// The most memory that the correlations of one stage of one segment take: the larger half.
@@ -103,7 +110,8 @@ pub struct Declared {
 
 impl Declared {
     pub fn new(schedule: &Schedule, prices: &Prices) -> Result<Self> {
-        let mut declared = Self { stages: Vec::new(), requests: 0, largest: 0 };
+        let (works, keys) = (works(schedule)?, schedule.keys());
+        let mut declared = Self { stages: Vec::new(), works, keys, requests: 0, largest: 0 };
         // Layers are alike, so a request is priced once.
         let mut known: Vec<(Request, Price)> = Vec::new();
         let mut taken = [0; 2];
@@ -142,6 +150,16 @@ impl Declared {
             self.stages.len() - 1
         });
         &mut self.stages[at]
+    }
+
+    /// What the server computes under encryption in a stage, layer by layer.
+    pub fn works(&self, stage: Stage) -> &[Work] {
+        self.works.iter().find(|(s, _)| *s == stage).map_or(&[], |(_, works)| works)
+    }
+
+    /// Relinearisations, rotations and conjugations.
+    pub fn key_switches(&self) -> u64 {
+        self.works.iter().map(|(_, works)| tally(works).key_switches()).sum()
     }
 
     pub fn online_bytes(&self) -> u64 {

@@ -1,6 +1,8 @@
 //! A whole private inference between two processes, with random weights of a named shape: what `bench infer`
 //! prints and `estimate` scales.
 
+pub mod encrypted;
+pub mod errors;
 mod model;
 pub mod party;
 mod stages;
@@ -16,8 +18,9 @@ use crate::parties;
 use crate::parties::wire::Work;
 use crate::progress::Progress;
 use crate::random::os_random;
-pub use model::{config, random_outline};
-pub use party::{Errors, Measured};
+pub use errors::Errors;
+pub use model::{config, outline, random_model, random_outline};
+pub use party::Measured;
 pub use stages::StageTime;
 
 /// The config of a named shape; another name is a wrong command line.

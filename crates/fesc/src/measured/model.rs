@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use fesc_infer::kernels::private_plan;
 use fesc_model::outline::Outline;
 use fesc_model::twin::{Calibration, Twin};
-use fesc_model::{Config, Model, Shape, Weights};
+use fesc_model::{Config, Model, Plan, Shape, Weights};
 use fesc_ring::Prg;
 
 use super::Task;
@@ -46,10 +46,21 @@ pub fn twin(task: &Task) -> Result<Twin> {
     Ok(Twin::new(&model, &calibration, private_plan(&task.plan)?)?)
 }
 
+/// Its config and ranges.
+pub fn random_model(task: &Task) -> Result<(Config, Calibration)> {
+    let (model, calibration) = model(task)?;
+    Ok((model.config().clone(), calibration))
+}
+
 /// Its outline.
 pub fn random_outline(task: &Task) -> Result<Outline> {
-    let (_, calibration) = model(task)?;
-    Ok(Outline::new(&config(task)?, &calibration, private_plan(&task.plan)?)?.with_classes(CLASSES)?)
+    let (config, calibration) = random_model(task)?;
+    outline(&config, &calibration, private_plan(&task.plan)?)
+}
+
+/// The outline of a random model by a plan.
+pub fn outline(config: &Config, calibration: &Calibration, plan: Plan) -> Result<Outline> {
+    Ok(Outline::new(config, calibration, plan)?.with_classes(CLASSES)?)
 }
 
 /// The document of a task.

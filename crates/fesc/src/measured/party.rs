@@ -3,16 +3,16 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
+use fesc_hybrid::backend::{Backend, Tally};
 use fesc_hybrid::keys::{ClientKeys, ServerKeys};
 use fesc_infer::session::cache::Cache;
 use fesc_infer::session::download::Upload;
 use fesc_infer::session::public::{Hosted, Known};
 use fesc_infer::session::source::{self, Clock, Timed};
-use fesc_infer::session::{Hex32, Recorder, Stream, phase};
+use fesc_infer::session::{Hex32, Recorder, phase};
 use fesc_infer::{
-    Ahead, BlockId, BlockSource, FreshBlocks, KeySets, Schedule, ServerSetup, run_client_with, run_server_with,
+    Ahead, BlockId, BlockSource, FreshBlocks, KeySets, Schedule, ServerSetup, Stage, run_client_with, run_server_with,
 };
-use fesc_model::outline::Outline;
 use fesc_mpc::provider::{Correlations, Dealer};
 use fesc_mpc::{Party, Role};
 use fesc_net::{Channel, Stats};
@@ -21,6 +21,8 @@ use fesc_rlwe::linear::Prepared;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::encrypted::{tally, works};
+use super::errors::Errors;
 use super::stages::{StageTime, Stopwatch, declared, entry};
 use super::{Task, model};
 use crate::parties::child::tell;
@@ -29,24 +31,24 @@ use crate::parties::{barrier, tag};
 use crate::random::os_random;
 use crate::usage;
 
-/// How far the residual stream was from the twin's.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Errors {
-    /// The largest Euclidean relative error of a layer's result, the layer being given the private input.
-    pub rel_error: f64,
-    /// The largest error of a value.
-    pub max_error: f64,
-}
+/// The phase of the keys in a channel's counts.
+const KEYS: &str = "keys";
 
 /// What one party measured. Bytes are those it sent to the peer, and exchanged with a dealer.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Measured {
     pub setup_s: f64,
     pub setup_bytes: u64,
+    /// Of making, sending and taking the client's CKKS keys.
+    pub keys_s: f64,
+    /// Sent or received.
+    pub key_bytes: u64,
     pub offline_s: f64,
     pub offline_bytes: u64,
     pub offline_rounds: u64,
     pub online_s: f64,
+    /// Processor time of the whole run, correlations and blocks included.
+    pub cpu_s: Option<f64>,
     pub online_bytes: u64,
     pub rounds: u64,
     /// Both directions.
@@ -83,8 +85,13 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
         Some(dealer) => Box::new(Dealer::new(role, dealer)),
         None => Box::new(source::two_party(role, &mut channel, &mut prg)?),
     };
-    let (mut mine, theirs) = exchange_keys(role, &schedule, &mut channel, &mut prg)?;
     let setup_s = start.elapsed().as_secs_f64();
+    tell(&Event::Phase("keys".into()));
+    // One waits for the other before the clock starts.
+    barrier(&mut channel)?;
+    let start = Instant::now();
+    let (mut mine, theirs) = exchange_keys(role, &schedule, &mut channel, &mut prg)?;
+    let keys_s = start.elapsed().as_secs_f64();
     barrier(&mut channel)?;
 
     tell(&Event::Phase("inference".into()));
@@ -93,9 +100,10 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
     let mut party = Party::new(role, channel, Box::new(timed));
     // One party tells how far it is; the other is as far.
     let stages = (role == Role::P0).then(|| schedule.costs().map(|costs| costs.len() as u64)).transpose()?;
-    let mut watch = Stopwatch::new(clock.clone(), stages);
-    let mut record = Recorder::new(&mut watch, task.check);
-    let start = Instant::now();
+    let counted = || theirs.iter().map(|keys| keys.backend().operations().tally()).fold(Tally::default(), joined);
+    let mut watch = Stopwatch::new(clock.clone(), &counted, stages);
+    let mut record = Recorder::new(&mut party, &mut watch, task.check);
+    let (start, cpu) = (Instant::now(), usage::cpu_seconds());
     match &half {
         Half::Client(known) => {
             let ids = model::document(task)?;
@@ -108,19 +116,24 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
         Half::Server(hosted) => run_server_with(&mut party, &schedule, &hosted.setup, &theirs, &mut record)?,
     }
     let run_s = start.elapsed().as_secs_f64();
+    let cpu_s = usage::cpu_seconds().zip(cpu).map(|(after, before)| after - before);
     let offline_s = clock.seconds();
     let stats = party.channel().stats().clone();
     // The check has the whole model in memory; it is no part of what is measured.
     let peak_rss_bytes = usage::peak_rss_bytes();
-    let streams = match &half {
-        Half::Client(_) => record.give_away(party.channel()).map(|()| None)?,
-        Half::Server(_) => record.join(party.channel())?,
+    let seen = match &half {
+        Half::Client(_) => record.give_away(&mut party).map(|()| None)?,
+        Half::Server(_) => record.join(&mut party)?,
     };
-    let mut stages = watch.finish();
+    let (mut stages, tallies) = watch.finish();
     let declared_online_bytes = check_declared(&stats, &schedule, &mut stages)?;
+    let key_bytes = check_keys(&stats, &schedule)?;
+    if role == Role::P1 {
+        check_work(&schedule, &tallies)?;
+    }
 
     tell(&Event::Phase("check".into()));
-    let errors = streams.map(|streams| check(&streams, outline, task)).transpose()?;
+    let errors = seen.map(|seen| Errors::new(&schedule, &model::twin(task)?, &seen)).transpose()?;
     let (online, offline) = (stats.phase(phase::ONLINE), stats.phase(phase::OFFLINE));
     let dealt = match task.provider {
         // The dealer's own count is in its frames; this party's is what it declares for them.
@@ -130,10 +143,13 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
     Ok(serde_json::to_value(Measured {
         setup_s,
         setup_bytes: stats.phase(phase::SETUP).sent_bytes,
+        keys_s,
+        key_bytes,
         offline_s,
         offline_bytes: offline.sent_bytes + dealt,
         offline_rounds: offline.rounds,
         online_s: run_s - offline_s,
+        cpu_s,
         online_bytes: online.sent_bytes,
         rounds: online.rounds,
         declared_online_bytes,
@@ -143,7 +159,8 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
     })?)
 }
 
-/// The client's CKKS keys, where the plan has kernels under encryption: what each party has of them.
+/// The client's CKKS keys, where the plan has kernels under encryption: what each party has of them. They
+/// have a phase of their own in the channel's counts.
 fn exchange_keys(
     role: Role,
     schedule: &Schedule,
@@ -151,11 +168,43 @@ fn exchange_keys(
     prg: &mut Prg,
 ) -> Result<(KeySets<ClientKeys>, KeySets<ServerKeys>)> {
     let (mut mine, mut theirs) = (KeySets::default(), KeySets::default());
+    channel.phase(KEYS);
     match role {
         Role::P0 => mine = schedule.keys().send(channel, prg, &mut |_, _| ())?.0,
         Role::P1 => theirs = schedule.keys().receive(channel, prg, &mut |_, _| ())?,
     }
+    channel.phase(phase::SETUP);
     Ok((mine, theirs))
+}
+
+fn joined(mut sum: Tally, more: Tally) -> Tally {
+    sum.add(&more);
+    sum
+}
+
+/// Declared and counted bytes of the keys must be equal, at both parties.
+fn check_keys(stats: &Stats, schedule: &Schedule) -> Result<u64> {
+    let (keys, declared) = (stats.phase(KEYS), schedule.keys().bytes());
+    let counted = keys.sent_bytes + keys.received_bytes;
+    ensure!(
+        counted == declared,
+        "keys: declared {declared} bytes, counted {counted}; this is a fault of their declaration, please report it"
+    );
+    Ok(counted)
+}
+
+/// What the server computed under encryption must be what was declared, operation by operation and level by
+/// level.
+fn check_work(schedule: &Schedule, done: &[(Stage, Tally)]) -> Result<()> {
+    let works = works(schedule)?;
+    for (stage, counted) in done {
+        let declared = works.iter().find(|(s, _)| s == stage).map_or_else(Tally::default, |(_, w)| tally(w));
+        ensure!(
+            *counted == declared,
+            "{stage} under encryption: declared {declared:?}, done {counted:?}; this is a fault of its count, please report it"
+        );
+    }
+    Ok(())
 }
 
 /// Blocks of the linear layers do not depend on the document: their time is no stage's.
@@ -193,7 +242,7 @@ fn check_declared(stats: &Stats, schedule: &Schedule, stages: &mut Vec<StageTime
     let (mut bytes, mut rounds) = (0, 0);
     for part in declared(schedule)? {
         let stage = entry(stages, &part.stage);
-        (stage.online_bytes, stage.rounds) = (part.online_bytes, part.rounds);
+        (stage.online_bytes, stage.rounds, stage.encrypted) = (part.online_bytes, part.rounds, part.encrypted);
         (bytes, rounds) = (bytes + part.online_bytes, rounds + part.rounds);
     }
     let online = stats.phase(phase::ONLINE);
@@ -227,15 +276,4 @@ fn download(channel: &mut Channel) -> Result<Known> {
     // A cache for this run, as `fesc classify` has one. The file stays open and needs its name no more.
     let directory = tempfile::tempdir().context("a directory for the model's public part")?;
     Ok(Cache::open(directory.path())?.fill(Hex32(*id), bytes, channel, &mut os_random()?)?)
-}
-
-/// Every layer against the twin, from the residual streams of both parties' shares.
-fn check(streams: &[Stream], outline: &Outline, task: &Task) -> Result<Errors> {
-    let mut errors = Errors { rel_error: 0.0, max_error: 0.0 };
-    let unit = (-f64::from(outline.frac())).exp2();
-    for (_, apart) in model::twin(task)?.compare_layers(streams)? {
-        errors.rel_error = errors.rel_error.max(apart.relative);
-        errors.max_error = errors.max_error.max(apart.max_ulps as f64 * unit);
-    }
-    Ok(errors)
 }

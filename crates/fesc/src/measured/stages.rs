@@ -1,11 +1,14 @@
-//! Time by stage: what the protocol took, and what it waited for correlations.
+//! Time by stage: what the protocol took, and what it waited for correlations; and what the server computed
+//! under encryption.
 
 use std::time::Instant;
 
+use fesc_hybrid::backend::Tally;
 use fesc_infer::session::source::Clock;
 use fesc_infer::{Doing, Schedule, Stage, Watch};
 use serde::{Deserialize, Serialize};
 
+use super::encrypted::{Encrypted, works};
 use crate::parties::child::tell;
 use crate::parties::wire::Event;
 
@@ -22,6 +25,8 @@ pub struct StageTime {
     pub online_bytes: u64,
     /// Rounds, as declared.
     pub rounds: u64,
+    /// What the server computes under encryption, if anything, as declared.
+    pub encrypted: Option<Encrypted>,
 }
 
 /// The entry of a stage, made if needed.
@@ -41,41 +46,53 @@ pub fn declared(schedule: &Schedule) -> fesc_infer::Result<Vec<StageTime>> {
         stage.online_bytes += cost.online.total_bytes();
         stage.rounds += cost.online.rounds;
     }
+    for (stage, works) in works(schedule)? {
+        entry(&mut all, stage.name()).encrypted = Some(Encrypted::new(&works));
+    }
     Ok(all)
 }
 
 /// Takes the time of each stage as the run goes from one to the next.
-pub struct Stopwatch {
+pub struct Stopwatch<'a> {
     clock: Clock,
+    /// What this party has computed under encryption so far.
+    counted: &'a dyn Fn() -> Tally,
     all: Vec<StageTime>,
-    now: Option<(Stage, Instant, f64)>,
+    tallies: Vec<(Stage, Tally)>,
+    now: Option<(Stage, Instant, f64, Tally)>,
     /// Stages begun, and of how many; told to whoever waits, if this party is to.
     steps: Option<(u64, u64)>,
 }
 
-impl Stopwatch {
+impl<'a> Stopwatch<'a> {
     /// `clock` is that of the party's source; with `total` stages, it tells how many of them have begun.
-    pub fn new(clock: Clock, total: Option<u64>) -> Self {
-        Self { clock, all: Vec::new(), now: None, steps: total.map(|t| (0, t)) }
+    pub fn new(clock: Clock, counted: &'a dyn Fn() -> Tally, total: Option<u64>) -> Self {
+        let steps = total.map(|t| (0, t));
+        Self { clock, counted, all: Vec::new(), tallies: Vec::new(), now: None, steps }
     }
 
     fn lap(&mut self) {
         let waited = self.clock.seconds();
-        if let Some((stage, since, before)) = self.now.take() {
-            let stage = entry(&mut self.all, stage.name());
+        if let Some((name, since, before, done)) = self.now.take() {
+            let stage = entry(&mut self.all, name.name());
             stage.offline_s += waited - before;
             stage.online_s += since.elapsed().as_secs_f64() - (waited - before);
+            let done = (self.counted)().since(&done);
+            match self.tallies.iter_mut().find(|(stage, _)| *stage == name) {
+                Some((_, sum)) => sum.add(&done),
+                None => self.tallies.push((name, done)),
+            }
         }
     }
 
-    /// The times of all stages, after the last one.
-    pub fn finish(&mut self) -> Vec<StageTime> {
+    /// The times of all stages, after the last one, and what was computed under encryption in each.
+    pub fn finish(&mut self) -> (Vec<StageTime>, Vec<(Stage, Tally)>) {
         self.lap();
-        std::mem::take(&mut self.all)
+        (std::mem::take(&mut self.all), std::mem::take(&mut self.tallies))
     }
 }
 
-impl Watch for Stopwatch {
+impl Watch for Stopwatch<'_> {
     fn doing(&mut self, doing: Doing) {
         self.lap();
         // What comes after the last stage is no stage's time.
@@ -88,7 +105,7 @@ impl Watch for Stopwatch {
             tell(&Event::Steps { done: *done, total: *total });
             *done += 1;
         }
-        self.now = Some((stage, Instant::now(), self.clock.seconds()));
+        self.now = Some((stage, Instant::now(), self.clock.seconds(), (self.counted)()));
     }
 }
 
@@ -101,6 +118,7 @@ pub fn join(a: &[StageTime], b: &[StageTime]) -> Vec<StageTime> {
         stage.offline_s = stage.offline_s.max(other.offline_s);
         stage.online_bytes = stage.online_bytes.max(other.online_bytes);
         stage.rounds = stage.rounds.max(other.rounds);
+        stage.encrypted = stage.encrypted.take().or_else(|| other.encrypted.clone());
     }
     all
 }

@@ -38,9 +38,7 @@ pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: F
     let start = Instant::now();
     let mut shown = connect::Shown::new();
     let visit = connect::visit(&dial, &private.connect, &mut shown)?;
-    if let Some(check) = &check {
-        check.same_model(visit.known())?;
-    }
+    let twin = check.map(|check| check.twin(visit.known())).transpose()?;
     let encoded = visit.known().tokenizer()?.encode(&text, args.length.map_or(MAX_TOKENS, |l| l as usize))?;
     let finished = visit.classify(&encoded.ids, &options, &mut shown)?;
     drop(shown);
@@ -58,10 +56,10 @@ pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: F
     if format == Format::Json || verbose {
         report.add(row)?;
     }
-    if let Some(check) = check {
-        check.compare(&finished, &encoded.ids, &mut report)?;
-    }
-    report.finish()
+    let compared = twin.map(|twin| verify::compare(&twin, &finished, &encoded.ids, private, &mut report));
+    // What was found before an error is printed all the same.
+    report.finish()?;
+    compared.unwrap_or(Ok(()))
 }
 
 /// The class, then one line of what it took.

@@ -1,52 +1,56 @@
-//! `fesc classify --verify`: the private run against the model's twin, layer by layer.
+//! `fesc classify --verify`: the private run against the model in the clear, layer by layer, and under
+//! encryption stage by stage. When they agree is [`fesc_infer::verify`]'s to say.
 //!
-//! Only for checks of the program: the server gives its shares of the residual stream away. Each layer of the
-//! twin starts from the private stream that entered the layer, so that an error shows in the layer that made
-//! it.
+//! Only for checks of the program: the server gives its shares away. Each layer of the twin starts from the
+//! private stream that entered the layer, so that an error shows in the layer that made it.
 
 use anyhow::{Context, Result};
 use fesc_infer::session::client::Finished;
 use fesc_infer::session::public::Known;
-use fesc_model::twin::{Plan, Rounding, Twin};
+use fesc_infer::{Schedule, verify};
+use fesc_model::Classifier;
+use fesc_model::twin::{Rounding, Twin};
 
 use crate::classifier;
-use crate::cli::ModelArgs;
+use crate::cli::{ModelArgs, PrivateArgs};
 use crate::exit::Refusal;
+use crate::measured::errors::{Check as Checked, layer_row};
 use crate::report::{Report, Row};
 
-/// A model to compare with.
-pub struct Check {
-    name: String,
-    twin: Twin,
-}
+/// A model to compare with, which becomes a twin when the server has told its plan.
+pub struct Check(Classifier);
 
 impl Check {
     /// The model that the command line names, or the shipped one.
     pub fn load(args: &ModelArgs) -> Result<Self> {
-        let model = classifier::load(args.model.as_deref())?;
-        Ok(Self { name: model.name().into(), twin: model.twin(Plan::FAST)? })
+        Ok(Self(classifier::load(args.model.as_deref())?))
     }
 
-    /// Refuses a server of another model.
-    pub fn same_model(&self, known: &Known) -> Result<()> {
-        if self.twin.outline()?.digest()? != known.outline_digest.0 {
-            let text =
-                format!("{} is not the model of this server: their outlines differ; give --model DIR", self.name);
+    /// Its twin by the server's plan. Refuses a server of another model.
+    pub fn twin(&self, known: &Known) -> Result<Twin> {
+        let twin = self.0.twin(*known.outline.plan())?;
+        if twin.outline()?.digest()? != known.outline_digest.0 {
+            let name = self.0.name();
+            let text = format!("{name} is not the model of this server: their outlines differ; give --model DIR");
             return Err(Refusal::Usage(text).into());
         }
-        Ok(())
+        Ok(twin)
     }
+}
 
-    /// Prints how far each layer's result is from the twin's, and whether the classes agree.
-    pub fn compare(&self, finished: &Finished, ids: &[u32], report: &mut Report) -> Result<()> {
-        let streams = finished.streams.as_ref().context("the server gave no shares")?;
-        for (layer, apart) in self.twin.compare_layers(streams)? {
-            report.add(
-                Row::new().with("layer", layer).with("max_ulps", apart.max_ulps).with("rel_error", apart.relative),
-            )?;
-        }
-        let expected = self.twin.classify(ids, &mut Rounding::nearest())?.class;
-        let got = finished.answer.class();
-        report.add(Row::new().with("class_of_twin", expected).with("agrees", expected == got))
+/// Prints how far each layer's result is from the twin's, how far each stage under encryption is from the
+/// same in the clear, and whether the classes agree. Fails if a stage is farther off than the noise formula
+/// allows.
+pub fn compare(twin: &Twin, finished: &Finished, ids: &[u32], args: &PrivateArgs, report: &mut Report) -> Result<()> {
+    let seen = finished.seen.as_ref().context("the server gave no shares")?;
+    for layer in verify::layers(twin, &seen.streams)? {
+        report.add(layer_row(&layer))?;
     }
+    let schedule = Schedule::new(&finished.known.outline, finished.bucket, args.reveal)?;
+    let checks: Vec<Checked> = verify::stages(&schedule, twin, &seen.circuits)?.iter().map(Checked::new).collect();
+    checks.iter().try_for_each(|check| report.add(check.row()))?;
+    let expected = twin.classify(ids, &mut Rounding::nearest())?.class;
+    let got = finished.answer.class();
+    report.add(Row::new().with("class_of_twin", expected).with("agrees", expected == got))?;
+    checks.iter().try_for_each(Checked::ensure)
 }

@@ -36,7 +36,7 @@ impl Backend for Counting {
     }
 
     fn encode(&self, values: &[Complex64], level: usize) -> Result<Self::Pt> {
-        Ok((self.inner.encode(values, level)?, Live::new(&self.words, values.len() as u64)))
+        Ok((self.inner.encode(values, level)?, Live::new(&self.words, level, values.len() as u64)))
     }
 
     fn add(&self, a: &PlainCt, b: &PlainCt) -> Result<PlainCt> {

@@ -15,11 +15,14 @@
 
 use std::sync::Arc;
 
-use fesc_hybrid::backend::Ckks;
+use fesc_hybrid::backend::{Backend, Ckks, Count, Plain, PlainCt};
 use fesc_hybrid::boundary::{Encoding, Fixed, Layout, MaskBound, ToCiphertexts, ToShares, Values};
 use fesc_hybrid::circuit::{Circuit, Inputs, gather};
 use fesc_hybrid::ckks::{Ciphertext, mask, sets};
 use fesc_hybrid::project::{InProjection, Projection as OutProjection};
+use fesc_hybrid::verify::{Deviation, Witness};
+use fesc_hybrid::work::Work;
+use fesc_model::twin::Twin;
 use fesc_mpc::{Ledger, Party, Shared};
 use fesc_ring::Ring;
 use fesc_rlwe::linear::{Block, Server};
@@ -49,6 +52,7 @@ pub struct CkksProjection {
     widths: Widths,
     ring: Ring,
     kernel: Kernel,
+    count: Arc<Count>,
     circuit: Circuit,
     slots: usize,
     /// Fractional bits of results as they come down.
@@ -71,14 +75,16 @@ impl CkksProjection {
         let missing = InferError::Misuse { what: "the schedule", why: "its projections are not under encryption" };
         let projections = crossings.projections.as_ref().ok_or(missing)?;
         let (shape, f, s) = (outline.shape(), outline.frac(), schedule.forms(layer)?.scales);
-        let (kernel, rows, columns, tokens, width) = match matrix {
+        let (kernel, count, rows, columns, tokens, width) = match matrix {
             Matrix::InProj => {
-                let kernel = Kernel::In(projections.input(segment)?.clone());
-                (kernel, shape.d_model, shape.proj_dim(), segment.before + segment.tokens, shape.d_model)
+                let (kernel, count) = projections.input(segment)?;
+                let kernel = Kernel::In(kernel.clone());
+                (kernel, count, shape.d_model, shape.proj_dim(), segment.before + segment.tokens, shape.d_model)
             }
             Matrix::OutProj => {
                 let group = shape.inner() / shape.norm_groups;
-                (Kernel::Out(*projections.output(segment)?), shape.inner(), shape.d_model, segment.tokens, group)
+                let (kernel, count) = projections.output(segment)?;
+                (Kernel::Out(*kernel), count, shape.inner(), shape.d_model, segment.tokens, group)
             }
         };
         let conv = [s.conv_weight, s.conv_tap, f + s.conv_weight + s.conv_tap];
@@ -103,6 +109,7 @@ impl CkksProjection {
             widths,
             ring,
             kernel,
+            count: count.clone(),
             circuit,
             slots: projections.params.slots(),
             fraction,
@@ -123,9 +130,15 @@ impl CkksProjection {
         }
     }
 
-    /// The server's computation.
-    fn evaluate(&self, ckks: &Ckks, server: &Server, inputs: &Inputs) -> Result<Vec<Ciphertext>> {
-        let ring = self.ring;
+    /// The computation, on any back end. `weights(r, c)` and `taps(c, r)`, `r` tokens in the past, are the
+    /// twin's integers.
+    fn evaluate<B: Backend>(
+        &self,
+        backend: &B,
+        weights: &(impl Fn(usize, usize) -> i64 + Sync),
+        taps: &(impl Fn(usize, usize) -> i64 + Sync),
+        input: &(impl Fn(usize) -> fesc_hybrid::Result<B::Ct> + Sync),
+    ) -> Result<Vec<B::Ct>> {
         let unit = |frac: u32| (-f64::from(frac)).exp2();
         let mut weight_units = vec![0.0; self.columns];
         let mut tap_units = vec![0.0; self.columns];
@@ -133,31 +146,52 @@ impl CkksProjection {
             weight_units[columns.clone()].fill(unit(*weight));
             tap_units[columns].fill(unit(*tap));
         }
-        let (values, taps) = (server.weights(), server.taps());
-        let weights = |r: usize, c: usize| ring.to_signed(values[r * self.columns + c]) as f64 * weight_units[c];
+        let weights = |r: usize, c: usize| weights(r, c) as f64 * weight_units[c];
         let small = unit(self.divided);
         let divided = |r: usize, c: usize| weights(r, c) * small;
-        let input = |i: usize| inputs.get(i);
         let too_large = |bound: f64| InferError::WeightBound { layer: self.layer, bound, most: self.largest };
         let part = self.circuit.up.iter().map(ToCiphertexts::largest).fold(0.0, f64::max);
         match &self.kernel {
             Kernel::In(kernel) => {
-                let (first, width) = (self.widths.inner, self.past + 1);
-                let tap = |c: usize, r: usize| taps[(first + c) * width + width - 1 - r] as f64 * tap_units[first + c];
+                let first = self.widths.inner;
+                let tap = |c: usize, r: usize| taps(c, r) as f64 * tap_units[first + c];
                 let bound = kernel.output_bound(&weights, &tap, &|_| 0.0, part);
                 if bound > self.largest {
                     return Err(too_large(bound));
                 }
-                Ok(kernel.run(ckks, &divided, &tap, &|_| 0.0, &input)?)
+                Ok(kernel.run(backend, &divided, &tap, &|_| 0.0, input)?)
             }
             Kernel::Out(kernel) => {
                 let bound = kernel.output_bound(&weights, part);
                 if bound > self.largest {
                     return Err(too_large(bound));
                 }
-                Ok(kernel.run(ckks, &divided, &input)?)
+                Ok(kernel.run(backend, &divided, input)?)
             }
         }
+    }
+
+    /// The server's computation.
+    fn serve(&self, ckks: &Ckks, server: &Server, inputs: &Inputs) -> Result<Vec<Ciphertext>> {
+        let (ring, values, taps) = (self.ring, server.weights(), server.taps());
+        let (first, width) = (self.widths.inner, self.past + 1);
+        let weights = |r: usize, c: usize| ring.to_signed(values[r * self.columns + c]);
+        let taps = |c: usize, r: usize| taps[(first + c) * width + width - 1 - r];
+        self.evaluate(ckks, &weights, &taps, &|i| inputs.get(i))
+    }
+
+    /// The same in the clear, by the twin's integers.
+    fn in_the_clear(&self, twin: &Twin, plain: &Plain, input: Clear<'_>) -> Result<Vec<PlainCt>> {
+        let none = InferError::Misuse { what: "the twin", why: "it has no such layer" };
+        let taps = twin.secrets(self.layer).ok_or(none)?.taps;
+        let rows = match self.matrix {
+            Matrix::InProj => twin.in_proj(self.layer)?,
+            Matrix::OutProj => twin.out_proj(self.layer)?,
+        };
+        let inputs = rows.len() / self.columns.max(1);
+        let weights = |r: usize, c: usize| rows.get(c * inputs + r).copied().unwrap_or(0);
+        let taps = |c: usize, r: usize| taps.get(r).and_then(|t| t.get(c)).copied().unwrap_or(0);
+        self.evaluate(plain, &weights, &taps, &|i| input(i))
     }
 
     /// Parts at their scales, without the past, from all results.
@@ -186,6 +220,20 @@ impl CkksProjection {
             *part = Shared::new(self.ring, sums);
         }
     }
+}
+
+/// What a circuit takes when it is computed in the clear.
+type Clear<'a> = &'a (dyn Fn(usize) -> fesc_hybrid::Result<PlainCt> + Sync);
+
+/// What the weights are refused for is not the back end's to say: it is set aside, and the result is empty.
+fn apart<T>(made: Result<Vec<T>>, refused: &mut Option<InferError>) -> fesc_hybrid::Result<Vec<T>> {
+    made.or_else(|e| match e {
+        InferError::Hybrid(e) => Err(e),
+        e => {
+            *refused = Some(e);
+            Ok(Vec::new())
+        }
+    })
 }
 
 /// What goes up.
@@ -268,6 +316,20 @@ impl Projection for CkksProjection {
         Ok(self.circuit.declare(ledger)?)
     }
 
+    fn work(&self) -> Option<Work> {
+        Work::new(&self.circuit, &self.count)
+    }
+
+    fn deviation(&self, twin: &Twin, witness: &Witness) -> Result<Option<Deviation>> {
+        let mut refused = None;
+        let evaluate = |plain: &Plain, input: Clear<'_>| apart(self.in_the_clear(twin, plain, input), &mut refused);
+        let deviation = self.circuit.deviation(witness, evaluate);
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
+        Ok(Some(deviation?))
+    }
+
     fn past(&self) -> usize {
         self.past
     }
@@ -287,14 +349,7 @@ impl Projection for CkksProjection {
         let mut refused = None;
         let lanes = self.circuit.run(party, keys, &[x], |ckks, inputs| {
             let Some(server) = &server else { return Ok(Vec::new()) };
-            // What the weights are refused for is not the back end's to say.
-            self.evaluate(ckks, server, inputs).or_else(|e| match e {
-                InferError::Hybrid(e) => Err(e),
-                e => {
-                    refused = Some(e);
-                    Ok(Vec::new())
-                }
-            })
+            apart(self.serve(ckks, server, inputs), &mut refused)
         });
         if let Some(refused) = refused {
             return Err(refused);

@@ -90,7 +90,7 @@ impl Visit {
         held.begin()?;
         let mut party = Party::new(Role::P0, self.channel, Box::new(timed));
         party.channel().begin(phase::ONLINE);
-        let mut record = Recorder::new(watch, options.verify);
+        let mut record = Recorder::new(&mut party, watch, options.verify);
         let ahead = !matches!(options.provider, Provider::Inline);
         let (setup_of, prg) = (&self.known.setup, &mut self.prg);
         let mut blocks = blocks.open(&schedule, setup_of, prg)?;
@@ -106,12 +106,12 @@ impl Visit {
             ahead,
             total: 0.0,
         };
-        let streams = record.join(party.channel())?;
+        let seen = record.join(&mut party)?;
         let generated = source.finish()?;
         let keys = held.end(&keys, party.channel(), prg);
         let times = Times { total: self.start.elapsed().as_secs_f64(), ..times };
         let report = Report::new(party.channel().stats(), generated.as_ref(), times);
-        Ok(Finished { answer, bucket, report, keys, streams, known: self.known })
+        Ok(Finished { answer, bucket, report, keys, seen, known: self.known })
     }
 
     /// Asks for the run, and compares the handshakes.

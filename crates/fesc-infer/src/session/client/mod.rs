@@ -26,7 +26,7 @@ use super::prepare::Preparation;
 use super::provider::Provider;
 use super::public::Known;
 use super::randomness::Randomness;
-use super::record::Stream;
+use super::record::Seen;
 use super::report::{Report, Times};
 use super::source::stores::{Note, StoreDirectory, UsedList};
 use super::{hello, nonce};
@@ -75,8 +75,8 @@ pub struct Finished {
     pub report: Report,
     /// The CKKS keys of the session.
     pub keys: KeyUse,
-    /// With verification: the residual stream that enters each layer, and that leaves the last.
-    pub streams: Option<Vec<Stream>>,
+    /// With verification: what both parties' shares say of the run.
+    pub seen: Option<Seen>,
     /// The public part, to be used again.
     pub known: Arc<Known>,
 }

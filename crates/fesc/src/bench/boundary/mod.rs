@@ -21,7 +21,7 @@ use crate::cli::{BoundaryArgs, Packing, ScanArgs};
 use crate::measured::named;
 use crate::progress::Progress;
 use crate::report::{Format, Report, Row};
-use sample::Sample;
+pub use sample::{Sample, Size};
 
 /// Bits of the ring of shares.
 const RING_BITS: u32 = 48;
@@ -65,7 +65,11 @@ pub fn run(args: &BoundaryArgs, format: Format) -> Result<()> {
     let plan = choose(&scan, shape)?;
     let params = plan.set.params()?;
     progress.say(format!("{}: converting a sample of {} ciphertexts", plan.set.name, args.sample));
-    let sample = Sample::measure(&params, &plan.set, args.sample as usize, args.threads.into())?;
+    let ciphertexts = args.sample as usize;
+    // All different, at the top.
+    let (level, values) = (params.levels(), 2 * params.slots() * ciphertexts);
+    let size = Size { level, ciphertexts, values, threads: args.threads.into() };
+    let sample = Sample::measure(&params, &plan.set, &size)?;
     drop(progress);
     let mut variants = compact_ones(&shape, &params);
     variants.push(Variant {
@@ -140,7 +144,8 @@ fn row(
     sample: &Sample,
 ) -> Result<Row> {
     let (cost, ahead) = declared(params, set, variant, layers)?;
-    let seconds = variant.up() as f64 * sample.up.seconds + variant.down as f64 * sample.down.seconds;
+    let up = sample.up_expanded(args.threads);
+    let seconds = variant.up() as f64 * up.seconds + variant.down as f64 * sample.down.seconds;
     let table = paper_figures(args, variant);
     Ok(Row::new()
         .with("variant", variant.name)
@@ -159,8 +164,8 @@ fn row(
         .detail("ahead_bytes", ahead)
         .detail("rounds", cost.rounds)
         .detail("sample", args.sample)
-        .detail("up_ms", sample.up.seconds * 1e3)
-        .detail("up_cpu_ms", sample.up.cpu_s * 1e3)
+        .detail("up_ms", up.seconds * 1e3)
+        .detail("up_cpu_ms", up.cpu_s * 1e3)
         .detail("down_ms", sample.down.seconds * 1e3)
         .detail("down_cpu_ms", sample.down.cpu_s * 1e3)
         .detail("threads", args.threads))

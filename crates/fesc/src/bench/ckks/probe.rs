@@ -1,11 +1,12 @@
 //! Times of the operations that circuits are counted in, at each level of a set.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use anyhow::{Result, bail};
 use fesc_ckks::Ciphertext;
 use fesc_ckks::sets::Set;
-use fesc_hybrid::backend::Operation;
+use fesc_hybrid::backend::{Chain, Operation};
 
 use super::op::{CkksOp, STEPS};
 use super::setting::Setting;
@@ -75,29 +76,90 @@ impl LevelTimes {
     }
 }
 
-/// Times at the levels of a set that are wanted, on as many threads as the pool has where it is made.
-pub struct Probe(BTreeMap<usize, LevelTimes>);
+impl LevelTimes {
+    /// Seconds of one operation.
+    fn seconds(&self, operation: Operation) -> f64 {
+        let times = match operation {
+            Operation::Relinearisation => self.relinearise_rescale,
+            // A conjugation is the same key switch behind another permutation.
+            Operation::Rotation | Operation::Conjugation => self.rotate,
+            Operation::HoistedRotation => self.hoisted_rotate,
+            Operation::Product => self.product,
+            Operation::PlainProduct => self.plain_product,
+            Operation::Rescale => self.rescale,
+        };
+        // Of one thread: what a busy machine takes away is not in it.
+        if times.cpu_ms.is_nan() { times.median_ms * 1e-3 } else { times.cpu_ms * 1e-3 }
+    }
+}
+
+/// Times at levels of a set, on as many threads as the pool has where it is made.
+pub struct Probe {
+    chain: Chain,
+    levels: BTreeMap<usize, LevelTimes>,
+}
 
 impl Probe {
-    /// Measures, under keys that are dropped afterwards.
+    /// Measures at all levels that are wanted, under keys that are dropped afterwards.
     pub fn new(set: &Set, wanted: impl Fn(usize) -> bool, seconds: f64) -> Result<Self> {
-        let setting = Setting::new(&set.params()?, &CkksOp::plan(OPS))?;
-        let levels = (LOWEST..=set.levels).filter(|&level| wanted(level));
-        Ok(Self(levels.map(|level| Ok((level, LevelTimes::new(&setting, level, seconds)?))).collect::<Result<_>>()?))
+        Self::at(set, (LOWEST..=set.levels).filter(|&level| wanted(level)), seconds)
     }
 
-    /// Seconds of one operation at a level; NaN for a level that was not wanted.
+    /// Measures at `points` of the levels that are wanted, the lowest and the highest among them.
+    pub fn sparse(set: &Set, wanted: impl Fn(usize) -> bool, points: usize, seconds: f64) -> Result<Self> {
+        let all: Vec<usize> = (LOWEST..=set.levels).filter(|&level| wanted(level)).collect();
+        let last = all.len().saturating_sub(1);
+        let at = |i: usize| all.get((i * last).div_ceil(points.max(2) - 1)).copied();
+        Self::at(set, (0..points.max(2)).filter_map(at), seconds)
+    }
+
+    fn at(set: &Set, levels: impl Iterator<Item = usize>, seconds: f64) -> Result<Self> {
+        let setting = Setting::new(&set.params()?, &CkksOp::plan(OPS))?;
+        let mut found = BTreeMap::new();
+        for level in levels {
+            if let Entry::Vacant(entry) = found.entry(level) {
+                entry.insert(LevelTimes::new(&setting, level, seconds)?);
+            }
+        }
+        Ok(Self { chain: Chain::of_set(set), levels: found })
+    }
+
+    /// Seconds of one operation at a level. Between two levels that were measured, the time for each
+    /// transform of a key switch, and for each prime of the other operations, lies on a line. NaN outside of
+    /// them.
     pub fn seconds(&self, operation: Operation, level: usize) -> f64 {
-        let Some(times) = self.0.get(&level) else { return f64::NAN };
-        let times = match operation {
-            Operation::Relinearisation => times.relinearise_rescale,
-            // A conjugation is the same key switch behind another permutation.
-            Operation::Rotation | Operation::Conjugation => times.rotate,
-            Operation::HoistedRotation => times.hoisted_rotate,
-            Operation::Product => times.product,
-            Operation::PlainProduct => times.plain_product,
-            Operation::Rescale => times.rescale,
+        let weight = |level: usize| {
+            if operation.switches() { self.chain.switch_transforms(level) as f64 } else { level as f64 + 1.0 }
         };
-        times.median_ms * 1e-3
+        let each = |(&at, times): (&usize, &LevelTimes)| (at as f64, times.seconds(operation) / weight(at));
+        let (below, above) = (self.levels.range(..=level).next_back(), self.levels.range(level..).next());
+        let (Some((a, low)), Some((b, high))) = (below.map(each), above.map(each)) else { return f64::NAN };
+        let part = if b > a { (level as f64 - a) / (b - a) } else { 0.0 };
+        (low + (high - low) * part) * weight(level)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flat(ms: f64) -> LevelTimes {
+        let t = Times { min_ms: ms, median_ms: ms, cpu_ms: ms };
+        LevelTimes { relinearise_rescale: t, rotate: t, hoisted_rotate: t, product: t, plain_product: t, rescale: t }
+    }
+
+    #[test]
+    fn times_between_levels_are_by_transforms_and_primes() {
+        let chain = Chain::ideal(1 << 14, 40, 6, 2);
+        let levels = [(1, flat(2.0)), (3, flat(4.0)), (5, flat(6.0))].into_iter().collect();
+        let probe = Probe { chain, levels };
+        let seconds = |level| probe.seconds(Operation::Product, level);
+        // A millisecond for each prime, at the levels that were measured and between them.
+        for level in 1..=5 {
+            assert!((seconds(level) - 1e-3 * (level as f64 + 1.0)).abs() < 1e-12, "{level}");
+        }
+        assert!(seconds(6).is_nan() && seconds(0).is_nan());
+        let turned = |level| probe.seconds(Operation::Rotation, level);
+        assert!((turned(3) - 4e-3).abs() < 1e-12 && turned(4) > turned(3) && turned(2) < turned(3));
     }
 }

@@ -103,12 +103,12 @@ impl<'a> Visit<'a> {
         held.begin()?;
         let mut party = Party::new(Role::P1, self.channel, Box::new(timed));
         party.channel().begin(phase::ONLINE);
-        let mut record = Recorder::new(&mut teller, accept.verify && server.options.insecure_verify);
+        let mut record = Recorder::new(&mut party, &mut teller, accept.verify && server.options.insecure_verify);
         let ended = run_server_with(&mut party, &schedule, &server.hosted.setup, &keys, &mut record);
         source.explain(ended.map_err(SessionError::from))?;
         drop(keys);
         let times = Times { setup, run: run.elapsed().as_secs_f64(), waited: clock.seconds(), ..Times::default() };
-        record.give_away(party.channel())?;
+        record.give_away(&mut party)?;
         let generated = source.finish()?;
         held.end(party.channel())?;
         let times = Times { total: self.start.elapsed().as_secs_f64(), ..times };
