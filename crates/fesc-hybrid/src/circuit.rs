@@ -15,7 +15,7 @@ use fesc_mpc::{Ledger, Party, Shared};
 use fesc_ring::Ring;
 
 use crate::backend::Ckks;
-use crate::boundary::{Held, Lanes, ToCiphertexts, ToShares};
+use crate::boundary::{Held, Lanes, ToCiphertexts, ToShares, log_together};
 use crate::error::check_len;
 use crate::keys::Keys;
 use crate::{HybridError, Result};
@@ -58,6 +58,17 @@ impl Circuit {
         self.up.iter().try_for_each(|up| up.declare(ledger))?;
         self.down.iter().for_each(|down| down.declare(ledger));
         Ok(())
+    }
+
+    /// Logarithm of the statistical distance of one run, from both directions: masks that are bounded, and
+    /// lifts that fail.
+    ///
+    /// # Errors
+    /// None for shapes that were made.
+    pub fn log_distance(&self) -> Result<f64> {
+        let mut reports = self.up.iter().map(ToCiphertexts::report).collect::<Result<Vec<_>>>()?;
+        reports.extend(self.down.iter().map(ToShares::report).collect::<Result<Vec<_>>>()?);
+        Ok(log_together(reports.iter().map(|report| (report, 1))))
     }
 
     /// Shares of both lanes of all results. `evaluate` runs at the server. A party that keeps witnesses keeps

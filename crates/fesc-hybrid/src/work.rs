@@ -34,6 +34,8 @@ pub struct Work {
     pub live_bytes: u64,
     /// The same for each level by itself.
     pub live_by_level: BTreeMap<usize, u64>,
+    /// Logarithm of the statistical distance of the run ([`Circuit::log_distance`]).
+    pub log_distance: f64,
 }
 
 impl Work {
@@ -53,6 +55,8 @@ impl Work {
             result_level: down.level(),
             live_bytes: count.live().most_bytes(),
             live_by_level: count.live().by_level(),
+            // What cannot be told is not taken as small.
+            log_distance: circuit.log_distance().unwrap_or(0.0),
         })
     }
 

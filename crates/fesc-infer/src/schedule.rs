@@ -326,6 +326,17 @@ impl Schedule {
         Ok(works)
     }
 
+    /// Logarithm of the statistical distance of an inference from one in which masked ciphertexts tell nothing:
+    /// the sum over all conversions. Nothing in a plan without CKKS.
+    ///
+    /// # Errors
+    /// If a stage does not fit the ring.
+    pub fn log_distance(&self) -> Result<Option<f64>> {
+        let works = self.works()?;
+        let sum: f64 = works.iter().map(|w| w.work.log_distance.exp2()).sum();
+        Ok((!works.is_empty()).then(|| sum.log2().min(0.0)))
+    }
+
     /// Every correlation in the order in which a run takes them, made segment by segment as they are asked
     /// for.
     pub fn demand(&self) -> impl Iterator<Item = Result<Request>> + '_ {

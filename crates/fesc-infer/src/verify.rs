@@ -84,6 +84,9 @@ impl Agreement {
     }
 }
 
+/// A layer, and the residual stream that enters it.
+type Layer = (usize, Vec<i64>);
+
 /// Every layer from its private input: the stream that enters each layer, and that leaves the last.
 ///
 /// # Errors
@@ -91,7 +94,7 @@ impl Agreement {
 pub fn layers(twin: &Twin, streams: &[(usize, Vec<i64>)]) -> Result<Vec<Agreement>> {
     let width = twin.outline()?.shape().d_model;
     let pairs = streams.iter().zip(streams.iter().skip(1));
-    let agreement = |((layer, enters), (_, leaves)): (&(usize, Vec<i64>), &(usize, Vec<i64>))| {
+    let agreement = |((layer, enters), (_, leaves)): (&Layer, &Layer)| {
         let from = |mut rounding: Rounding| -> Result<Vec<i64>> {
             let mut stream = enters.clone();
             twin.layer(*layer, &mut stream, &mut rounding)?;

@@ -30,7 +30,7 @@ pub const MESSAGES: &[Message] = &[
         name: "masked ciphertexts",
         ways: DOWN,
         formula: "72 + N log2(q) / 4 for each of at most 16 ciphertexts",
-        mask: "a fresh encryption of zero, and a bounded mask on every coefficient; headers are the plan's",
+        mask: "a fresh encryption of zero (RLWE), and on every coefficient a bounded mask, within 2^-40 an inference; headers are the plan's",
         tests: &[
             "a_boundary_without_the_fresh_zero_gives_the_weights_away_and_with_it_not",
             "a_zero_that_is_used_again_gives_the_weights_away_and_a_fresh_one_does_not",
@@ -44,7 +44,7 @@ pub const MESSAGES: &[Message] = &[
         tag: tag::UPLOADS.0,
         name: "encrypted parts of shared values",
         formula: "72 + N log2(q) / 8 for each of at most 16 ciphertexts",
-        mask: "RLWE: a s + e under a fresh a; what is under it is a share; headers are the plan's",
+        mask: "RLWE: a s + e under a fresh a; what is under it is a share, which may depend on s by what was decrypted before (KDM); headers are the plan's",
         tests: &[
             "uploads_without_noise_or_key_are_noticed",
             "a_phase_out_of_range_changes_nothing_that_the_client_sends",
@@ -84,7 +84,7 @@ pub const MESSAGES: &[Message] = &[
         tag: tag::EVALUATION_KEY.0,
         name: "an evaluation key of the client's",
         formula: "72 + digits N log2(Q P) / 8",
-        mask: "RLWE: a s + e under a fresh a, plus a multiple of s^2 or of a rotated s; the header is public",
+        mask: "RLWE with circular security: a s + e under a fresh a, plus a multiple of s^2 or of a rotated s; the header is public",
         tests: &["keys_arrive_and_their_bytes_are_those_declared", "keys_of_another_plan_are_refused"],
         ..ciphertexts(&[Setup])
     },

@@ -301,6 +301,9 @@ pub struct DemoArgs {
     /// Tokens of it that are looked at.
     #[arg(long, value_name = "L", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub length: Option<u32>,
+    /// Which kernel computes each stage: fast, or choices such as fast,scan=hescan.
+    #[arg(long, value_name = "PLAN", default_value = "fast", value_parser = plan)]
+    pub plan: Plan,
     /// Say what each side learns and whom it trusts, and do nothing else.
     #[arg(long)]
     pub explain_trust: bool,

@@ -78,6 +78,7 @@ pub fn run(args: &EstimateArgs, format: Format) -> Result<()> {
             .with("memory_bytes_server", memory.server)
             .detail("public_bytes", *public)
             .detail("key_memory_bytes", declared.keys.memory())
+            .detail("log2_distance", costs.schedule.log_distance()?)
             .detail("offline_rounds", times.as_ref().map(|t| t.offline_rounds))
             .detail("sample_tokens", times.as_ref().map(|t| t.tokens))
             .detail("threads", args.threads)
@@ -164,7 +165,7 @@ struct Subject {
 enum Model {
     Loaded(Box<Classifier>),
     /// The random one that `bench infer` makes of a named shape.
-    Random(Config, Calibration),
+    Random(Box<Config>, Calibration),
 }
 
 impl Subject {
@@ -177,7 +178,7 @@ impl Subject {
         };
         let task = Task::new(shape, args.layers.map(|l| l as usize), tokens, args.provider)?;
         let (config, calibration) = random_model(&task)?;
-        Ok(Self { name: shape.clone(), model: Model::Random(config, calibration), tokenizer: None })
+        Ok(Self { name: shape.clone(), model: Model::Random(Box::new(config), calibration), tokenizer: None })
     }
 
     /// The outline by a plan.

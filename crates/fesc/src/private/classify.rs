@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::Result;
 use fesc_infer::session::client::{Finished, Place, RunOptions};
 use fesc_infer::session::{CancelHandle, Dial, Provider};
-use fesc_infer::{Answer, MAX_TOKENS};
+use fesc_infer::{Answer, MAX_TOKENS, Schedule};
 use fesc_model::metrics::softmax;
 use fesc_model::outline::scale::REVEAL;
 use serde_json::{Value, json};
@@ -44,19 +44,24 @@ pub fn run(args: &ClassifyArgs, text: impl FnOnce() -> Result<String>, format: F
     drop(shown);
     let seconds = start.elapsed().as_secs_f64();
     let mut report = Report::new(format);
+    let schedule = Schedule::new(&finished.known.outline, finished.bucket, private.reveal)?;
+    let (plan, rests_on) = (finished.known.outline.plan().name(), trust::rests_on(&schedule)?);
     if format == Format::Table {
         answer(&finished, encoded.ids.len(), seconds)?;
+        line(&format!("plan {plan}; rests on {rests_on}"))?;
     }
     let row = row(&finished, encoded.ids.len(), seconds);
     let row = row
         .detail("cut", encoded.truncated())
         .detail("document_tokens", encoded.total)
         .detail("reveal", private.reveal.name())
-        .detail("provider", who(&options.provider));
+        .detail("provider", who(&options.provider))
+        .detail("plan", plan)
+        .detail("rests_on", rests_on);
     if format == Format::Json || verbose {
         report.add(row)?;
     }
-    let compared = twin.map(|twin| verify::compare(&twin, &finished, &encoded.ids, private, &mut report));
+    let compared = twin.map(|twin| verify::compare(&twin, &schedule, &finished, &encoded.ids, &mut report));
     // What was found before an error is printed all the same.
     report.finish()?;
     compared.unwrap_or(Ok(()))

@@ -110,7 +110,9 @@ pub fn run(args: &DemoArgs, format: Format) -> Result<()> {
     let start = Instant::now();
     let progress = Progress::start("starting the server");
     let (state, cache) = (path("state"), path("cache"));
+    let plan = args.plan.name();
     let call = ["serve", "--json", "--quiet", "--state", &state, "--listen", "127.0.0.1:0", "--stop-with-stdin"];
+    let call = [&call[..], &["--plan", &plan]].concat();
     let mut server = Side::start(&children, &call)?;
     let listening = server.object("server")?;
     let text = |v: &Value, key: &str| v.get(key).and_then(Value::as_str).unwrap_or_default().to_string();
@@ -126,7 +128,7 @@ pub fn run(args: &DemoArgs, format: Format) -> Result<()> {
     if !client.wait()?.success() {
         bail!("the client failed after it had printed a result");
     }
-    let agrees = agrees(Path::new(&file), &result)?;
+    let agrees = agrees(Path::new(&file), args.plan, &result)?;
     match format {
         Format::Json => {
             let mut report = Report::new(format);
@@ -143,6 +145,8 @@ pub fn run(args: &DemoArgs, format: Format) -> Result<()> {
                 "offline_bytes",
                 "setup_bytes",
                 "rounds",
+                "plan",
+                "rests_on",
             ];
             let row = keys.into_iter().fold(Row::new(), copy);
             report.add(
@@ -154,21 +158,29 @@ pub fn run(args: &DemoArgs, format: Format) -> Result<()> {
             )?;
             report.finish()
         }
-        Format::Table => tell(&name, &listening, &result, seconds, ready, agrees),
+        Format::Table => tell(&name, args.plan.encrypts(), &listening, &result, seconds, ready, agrees),
     }
 }
 
 /// Whether the model in the clear, which this process may run since it has both, says the same.
-fn agrees(file: &Path, result: &Value) -> Result<bool> {
+fn agrees(file: &Path, plan: Plan, result: &Value) -> Result<bool> {
     let shipped = Classifier::shipped()?;
     let text = std::fs::read_to_string(file).context("reading the document again")?;
     let tokens = result.get("tokens").and_then(Value::as_u64).context("tokens")? as usize;
     let ids = shipped.tokenizer().encode(&text, tokens)?.ids;
-    let class = shipped.twin(Plan::FAST)?.classify(&ids, &mut Rounding::nearest())?.class;
+    let class = shipped.twin(plan)?.classify(&ids, &mut Rounding::nearest())?.class;
     Ok(result.get("label").and_then(Value::as_u64) == Some(class as u64))
 }
 
-fn tell(name: &str, server: &Value, result: &Value, seconds: f64, ready: f64, agrees: bool) -> Result<()> {
+fn tell(
+    name: &str,
+    encrypts: bool,
+    server: &Value,
+    result: &Value,
+    seconds: f64,
+    ready: f64,
+    agrees: bool,
+) -> Result<()> {
     let number = |key: &str| result.get(key).and_then(Value::as_f64).unwrap_or(f64::NAN);
     let megabytes = |key: &str| number(key) / 1e6;
     let word = |v: &Value, key: &str| v.get(key).and_then(Value::as_str).unwrap_or("?").to_string();
@@ -183,7 +195,8 @@ Two processes of this program, TLS 1.3 between them, no third party.
 
   time    {seconds:.1} s in all, of which {ready:.1} s to start the server
           online {:.1} s; making correlations {:.1} s beside it; set-up {:.1} s
-  bytes   online {:.1} MB in {} rounds; correlations {:.1} MB; set-up {:.1} MB (the model's public part, kept by the client)
+  bytes   online {:.1} MB in {} rounds; correlations {:.1} MB; set-up {:.1} MB (the model's public part, kept by the client{})
+  plan    {}; rests on {}
 
   The client learned the label, and the model's outline: shapes, scales, forms.
   The server learned that a document of at most {} tokens came now; not the label, nor any word.
@@ -201,6 +214,9 @@ Two processes of this program, TLS 1.3 between them, no third party.
         number("rounds"),
         megabytes("offline_bytes"),
         megabytes("setup_bytes"),
+        if encrypts { ", and keys of this client" } else { "" },
+        word(result, "plan"),
+        word(result, "rests_on"),
         number("bucket"),
     ))
 }

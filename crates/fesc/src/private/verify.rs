@@ -12,7 +12,7 @@ use fesc_model::Classifier;
 use fesc_model::twin::{Rounding, Twin};
 
 use crate::classifier;
-use crate::cli::{ModelArgs, PrivateArgs};
+use crate::cli::ModelArgs;
 use crate::exit::Refusal;
 use crate::measured::errors::{Check as Checked, layer_row};
 use crate::report::{Report, Row};
@@ -41,13 +41,12 @@ impl Check {
 /// Prints how far each layer's result is from the twin's, how far each stage under encryption is from the
 /// same in the clear, and whether the classes agree. Fails if a stage is farther off than the noise formula
 /// allows.
-pub fn compare(twin: &Twin, finished: &Finished, ids: &[u32], args: &PrivateArgs, report: &mut Report) -> Result<()> {
+pub fn compare(twin: &Twin, schedule: &Schedule, finished: &Finished, ids: &[u32], report: &mut Report) -> Result<()> {
     let seen = finished.seen.as_ref().context("the server gave no shares")?;
     for layer in verify::layers(twin, &seen.streams)? {
         report.add(layer_row(&layer))?;
     }
-    let schedule = Schedule::new(&finished.known.outline, finished.bucket, args.reveal)?;
-    let checks: Vec<Checked> = verify::stages(&schedule, twin, &seen.circuits)?.iter().map(Checked::new).collect();
+    let checks: Vec<Checked> = verify::stages(schedule, twin, &seen.circuits)?.iter().map(Checked::new).collect();
     checks.iter().try_for_each(|check| report.add(check.row()))?;
     let expected = twin.classify(ids, &mut Rounding::nearest())?.class;
     let got = finished.answer.class();
