@@ -2,9 +2,9 @@
 //!
 //! A vector of slots that repeats with period `n / r` is a polynomial in `X^r`. So `r` of them fit one
 //! ciphertext, `m = sum_k X^k m_k(X^r)`, and come apart by halving (Angel, Chen, Laine, Setty, "PIR with
-//! compressed queries and amortized query processing", section 3.3). With `sigma` the rotation by `n / 2^(s+1)`
-//! slots, which fixes `X^(2^(s+1))` and negates `X^(2^s)`, a ciphertext of a polynomial in `X^(2^s)` has two
-//! children, polynomials in `X^(2^(s+1))`:
+//! compressed queries and amortized query processing", section 3.3). With `sigma` the rotation by `n /
+//! 2^(s+1)` slots, which fixes `X^(2^(s+1))` and negates `X^(2^s)`, a ciphertext of a polynomial in `X^(2^s)`
+//! has two children, polynomials in `X^(2^(s+1))`:
 //!
 //! ```text
 //! c + sigma(c) = 2 (the even half),    X^(-2^s) (c - sigma(c)) = 2 (the odd half).

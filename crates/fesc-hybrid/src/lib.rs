@@ -6,7 +6,8 @@
 //! - [`boundary`]: ciphertexts to additive shares and back; [`MESSAGES`];
 //! - [`keys`]: a client's keys for a plan; [`circuit`]: shares to shares through a kernel under encryption;
 //! - [`expand`]: many ciphertexts of repeated slots from one;
-//! - [`work`]: what a circuit costs besides bytes, counted; [`verify`]: its results against those in the clear;
+//! - [`work`]: what a circuit costs besides bytes, counted; [`verify`]: its results against those in the
+//!   clear;
 //! - [`project`]: encrypted activations times known weights, and the convolution behind them.
 //!
 //! # Example

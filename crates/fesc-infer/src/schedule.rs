@@ -9,8 +9,9 @@
 //! ```
 //!
 //! A segment is 2,048 tokens, or the whole document where its scan is under encryption and keeps its state
-//! ([`fesc_model::plan::Scan::segment`]); what a layer carries from one to the next is the convolution's past and the
-//! scan's state. Memory therefore grows with the document only by the residual stream, 8 bytes a value.
+//! ([`fesc_model::plan::Scan::segment`]); what a layer carries from one to the next is the convolution's past
+//! and the scan's state. Memory therefore grows with the document only by the residual stream, 8 bytes a
+//! value.
 
 use fesc_hybrid::keys::KeyShape;
 use fesc_hybrid::work::Work;
@@ -326,8 +327,8 @@ impl Schedule {
         Ok(works)
     }
 
-    /// Logarithm of the statistical distance of an inference from one in which masked ciphertexts tell nothing:
-    /// the sum over all conversions. Nothing in a plan without CKKS.
+    /// Logarithm of the statistical distance of an inference from one in which masked ciphertexts tell
+    /// nothing: the sum over all conversions. Nothing in a plan without CKKS.
     ///
     /// # Errors
     /// If a stage does not fit the ring.

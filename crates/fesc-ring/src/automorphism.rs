@@ -191,6 +191,19 @@ impl Table {
         }
     }
 
+    /// Where each of the slots `i .. i + 8` comes from; all are below the degree. `i` must be a multiple of 8
+    /// below the degree, and the degree at least 8.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    pub(crate) fn block_sources(&self, i: usize) -> [usize; BLOCK] {
+        debug_assert!(1 << self.shift == BLOCK);
+        let first = self.first[i / BLOCK] as usize;
+        self.orders[first % BLOCK].map(|place| first / BLOCK * BLOCK + place as usize)
+    }
+
     /// Where the block of the slots `i .. i + 8` comes from, and the order of its lanes.
     ///
     /// # Safety

@@ -34,7 +34,7 @@
 //! (`pointwise_products_agree_at_the_edges` tests ours there).
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod pointwise;

@@ -14,12 +14,16 @@
 //!
 //! The low words of `V` and `m p` are equal, so `r = V / 2^52 mod p` needs no borrow, and
 //! `0 < r <= V / 2^52 + p` whatever the size of `p`. Where one factor is a constant it carries `2^52`
-//! already; elsewhere Shoup's product by `2^52 mod p` follows. On other processors sums are 128-bit integers,
-//! reduced by two of Shoup's products. Both give the reduced residue, so all paths agree. [`Path::Avx2`] runs
-//! the plain code: AVX2 has no wide product, and the scalar one keeps up with the memory.
+//! already; elsewhere Shoup's product by `2^52 mod p` follows. With AVX2 and FMA a product is split by
+//! rounding it in floating point (`rns/avx2.rs`), five instructions for four products, for the sums of key
+//! switches, of ciphertexts and of conversions; the other kernels run the plain code there. On other
+//! processors sums are 128-bit integers, reduced by two of Shoup's products. All give the reduced residue, so
+//! all paths agree.
 //!
 //! No branch and no address depends on the data.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod base;
@@ -149,5 +153,15 @@ impl Prime {
     /// How many of `len` elements the AVX-512 kernel takes on `path`; the plain code does the others.
     fn vector_part(&self, path: Path, len: usize) -> usize {
         if path.min(self.best) == Path::Avx512 { len / 8 * 8 } else { 0 }
+    }
+
+    /// The same where there is a kernel for AVX2 too.
+    fn any_vector_part(&self, path: Path, len: usize) -> usize {
+        if path.min(self.best) == Path::Portable { 0 } else { len / 8 * 8 }
+    }
+
+    /// Products of a sum on `path`: with AVX2 half as many fit as with AVX-512 or in 128 bits.
+    fn depth_on(&self, path: Path) -> usize {
+        if path.min(self.best) == Path::Avx2 { self.depth / 2 } else { self.depth }
     }
 }

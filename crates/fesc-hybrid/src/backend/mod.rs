@@ -230,8 +230,8 @@ pub trait Backend: Sync {
         (0..count).map(work).collect()
     }
 
-    /// `work` for all numbers below `count`, in order, whose operations are all the same: a back end that only
-    /// counts does one of them.
+    /// `work` for all numbers below `count`, in order, whose operations are all the same: a back end that
+    /// only counts does one of them.
     ///
     /// # Errors
     /// The first error.

@@ -257,7 +257,8 @@ mod tests {
                         assert!(delta >= 0 && z <= 0);
                         // Where it did not fire it had no reason to.
                         assert!(got == 16.0 || product < 16.0 && (got - product).abs() < 1e-5, "{rate} {i}: {got}");
-                        // Where the form rises it fires only near 16: two units of 1/64, and the form's slack.
+                        // Where the form rises it fires only near 16: two units of 1/64, and the form's
+                        // slack.
                         let rises = (degree, tau) == (4, 4) && *rate < 889.0;
                         assert!(!rises || got < 16.0 || product > 14.5, "{rate} {i}: {got} of {product}");
                     }

@@ -27,11 +27,11 @@
 //! | out_proj | n W, exact; added to u | F + s.out_weight, F | |
 //!
 //! then the final norm per token, pooling by a client-secret selection vector, the exact head, arg-max
-//! (`head.rs`). With the paper's polynomials (`activation.rs`): SiLU at F bits in Z_2^48, inputs to 128 - tau;
-//! dt to the 20 to 22 bits of MoSoft, which gives Delta with as many and is 0 where its polynomial could be
-//! negative; the clamp where Delta reaches 16 / A by that form. exp may be MMExp (`exponent.rs`), of one
-//! token's A Delta in a scan under CKKS, of sums in block dual form. `paper-44` is the same list at l = 44 and
-//! 19 bits everywhere, without the clamp, with the recurrence token by token (`scan/sequential.rs`).
+//! (`head.rs`). With the paper's polynomials (`activation.rs`): SiLU at F bits in Z_2^48, inputs to 128 -
+//! tau; dt to the 20 to 22 bits of MoSoft, which gives Delta with as many and is 0 where its polynomial could
+//! be negative; the clamp where Delta reaches 16 / A by that form. exp may be MMExp (`exponent.rs`), of one
+//! token's A Delta in a scan under CKKS, of sums in block dual form. `paper-44` is the same list at l = 44
+//! and 19 bits everywhere, without the clamp, with the recurrence token by token (`scan/sequential.rs`).
 //!
 //! How a private result differs from the twin ([`Rounding::nearest`]): every `round` gives the same integer
 //! or its neighbour, and RLWE adds noise of deviation 3.2 to the inputs of linear layers; inside a zone of

@@ -25,7 +25,7 @@ const ROUND: f64 = 6_755_399_441_055_744.0;
 /// `2^52`: its bits with a 52-bit integer in the mantissa are the double `2^52 + integer`.
 const TO_DOUBLE: f64 = 4_503_599_627_370_496.0;
 
-type FactorQuotient = [f64; 2];
+pub(crate) type FactorQuotient = [f64; 2];
 
 #[derive(Clone, Copy)]
 #[repr(C, align(32))]
@@ -45,7 +45,7 @@ pub(super) struct Tables {
     scale: FactorQuotient,
 }
 
-fn pair(modulus: Modulus, w: u64) -> FactorQuotient {
+pub(crate) fn pair(modulus: Modulus, w: u64) -> FactorQuotient {
     let centred = modulus.to_signed(w) as f64;
     [centred, centred / modulus.value() as f64]
 }
@@ -78,19 +78,19 @@ impl Tables {
 
 /// Constants of a prime, one per register.
 #[derive(Clone, Copy)]
-pub(super) struct Consts {
+pub(crate) struct Consts {
     p: __m256d,
     p_inv: __m256d,
     round: __m256d,
     to_double: __m256d,
 }
 
-type Twiddle = (__m256d, __m256d);
+pub(crate) type Twiddle = (__m256d, __m256d);
 
 impl Consts {
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub(super) fn new(p: u64) -> Self {
+    pub(crate) fn new(p: u64) -> Self {
         Self {
             p: _mm256_set1_pd(p as f64),
             p_inv: _mm256_set1_pd(1.0 / p as f64),
@@ -102,14 +102,14 @@ impl Consts {
     /// Words below `2^52` to doubles.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub(super) fn double(&self, x: __m256i) -> __m256d {
+    pub(crate) fn double(&self, x: __m256i) -> __m256d {
         _mm256_sub_pd(_mm256_or_pd(_mm256_castsi256_pd(x), self.to_double), self.to_double)
     }
 
     /// Doubles in `(-p, 2p)` to reduced words.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub(super) fn word(&self, x: __m256d) -> __m256i {
+    pub(crate) fn word(&self, x: __m256d) -> __m256i {
         let x = _mm256_blendv_pd(x, _mm256_add_pd(x, self.p), x);
         let less = _mm256_sub_pd(x, self.p);
         let x = _mm256_blendv_pd(less, x, less);
@@ -119,14 +119,14 @@ impl Consts {
     /// Any integer of magnitude up to `2^52` to magnitude `REDUCED`.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    fn reduce(&self, x: __m256d) -> __m256d {
+    pub(crate) fn reduce(&self, x: __m256d) -> __m256d {
         let q = _mm256_sub_pd(_mm256_fmadd_pd(x, self.p_inv, self.round), self.round);
         _mm256_fnmadd_pd(q, self.p, x)
     }
 
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    fn mul(&self, y: __m256d, w: Twiddle) -> __m256d {
+    pub(crate) fn mul(&self, y: __m256d, w: Twiddle) -> __m256d {
         let q = _mm256_sub_pd(_mm256_fmadd_pd(y, w.1, self.round), self.round);
         self.exact(y, w.0, q)
     }

@@ -19,6 +19,8 @@
 //! target primes is outside.
 
 #[cfg(target_arch = "x86_64")]
+use super::avx2;
+#[cfg(target_arch = "x86_64")]
 use super::avx512::{Consts, Sum, load, store};
 use super::{Prime, RnsError};
 use crate::cpu::{self, Path};
@@ -32,6 +34,11 @@ pub const MAX_SOURCES: usize = 56;
 /// `p`.
 #[cfg(target_arch = "x86_64")]
 const FEW: usize = 11;
+
+/// Source primes up to which the AVX2 kernel takes a sum: each adds less than `2^100` of `2^103`, and the
+/// overflow next to nothing.
+#[cfg(target_arch = "x86_64")]
+const FEW_AVX2: usize = 7;
 
 /// The primes that a conversion starts from.
 #[derive(Debug, Clone, PartialEq)]
@@ -191,13 +198,20 @@ impl Target {
     pub fn apply_with(&self, path: Path, xs: &[&[u64]], v: &[u64], out: &mut [u64]) {
         assert_eq!(xs.len() + 1, self.factors.len(), "a conversion needs one vector per prime of its base");
         assert!(xs.iter().all(|x| x.len() == out.len()) && v.len() == out.len(), "a conversion needs equal lengths");
-        let vectors = self.prime.vector_part(path, out.len());
+        #[cfg(target_arch = "x86_64")]
+        let on_avx2 = path.min(self.prime.best) == Path::Avx2 && xs.len() <= FEW_AVX2;
+        #[cfg(not(target_arch = "x86_64"))]
+        let on_avx2 = false;
+        let vectors =
+            if on_avx2 { self.prime.any_vector_part(path, out.len()) } else { self.prime.vector_part(path, out.len()) };
         #[cfg(target_arch = "x86_64")]
         if vectors > 0 {
             // SAFETY: the processor has the path; all lengths are equal, `vectors` is a multiple of 8 within
-            // them; one factor per vector.
+            // them; one factor per vector; few sources.
             unsafe {
-                if xs.len() <= FEW {
+                if on_avx2 {
+                    self.apply_avx2(xs, v, out, vectors);
+                } else if xs.len() <= FEW {
                     self.apply_avx512::<true>(xs, v, out, vectors);
                 } else {
                     self.apply_avx512::<false>(xs, v, out, vectors);
@@ -211,6 +225,30 @@ impl Target {
                 sum += u128::from(x[i]) * u128::from(f);
             }
             out[i] = self.prime.reduce_wide(sum);
+        }
+    }
+
+    /// # Safety
+    /// The processor must have AVX2 and FMA; `len` must be a multiple of 8 within all slices; at most
+    /// [`FEW_AVX2`] sources.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn apply_avx2(&self, xs: &[&[u64]], v: &[u64], out: &mut [u64], len: usize) {
+        let c = avx2::Consts::new(&self.prime);
+        for i in (0..len).step_by(2 * avx2::QUAD) {
+            let mut sums = [avx2::Sum::of(self.factors.len()); 2];
+            for (&x, &f) in xs.iter().chain([&v]).zip(&self.factors) {
+                let f = _mm256_set1_pd(f as f64);
+                for (w, sum) in sums.iter_mut().enumerate() {
+                    // SAFETY: `i + 8` is at most `len`.
+                    *sum = c.add_product(*sum, c.factor(unsafe { avx2::load(x, i + avx2::QUAD * w) }), f);
+                }
+            }
+            for (w, sum) in sums.into_iter().enumerate() {
+                let r = c.reduce(sum, _mm256_setzero_si256());
+                // SAFETY: as above.
+                unsafe { avx2::store(out, i + avx2::QUAD * w, r) };
+            }
         }
     }
 

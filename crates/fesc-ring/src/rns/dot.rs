@@ -16,6 +16,8 @@
 
 use super::Prime;
 #[cfg(target_arch = "x86_64")]
+use super::avx2;
+#[cfg(target_arch = "x86_64")]
 use super::avx512::{Consts, Sum, load, store};
 use super::second::{Packed, Second};
 use crate::automorphism::Table;
@@ -128,22 +130,26 @@ impl Prime {
         if a.is_empty() && !mode.add {
             out.iter_mut().for_each(|o| o.fill(0));
         }
-        let registers = if self.shuffles_bytes { self.vector_part(path, len) } else { 0 };
+        let on_avx2 = path.min(self.best) == Path::Avx2;
+        let registers = if on_avx2 || self.shuffles_bytes { self.any_vector_part(path, len) } else { 0 };
         let readable = b.iter().copied().flatten().fold(from + registers, |least, b| b.vector_part(least));
         let vectors = readable.saturating_sub(from);
-        for (k, start) in (0..a.len()).step_by(self.depth).enumerate() {
-            let end = a.len().min(start + self.depth);
+        let depth = self.depth_on(path);
+        for (k, start) in (0..a.len()).step_by(depth).enumerate() {
+            let end = a.len().min(start + depth);
             let (a, b) = (&a[start..end], b.map(|b| &b[start..end]));
             let mode = Mode { add: mode.add || k > 0, ..mode };
             #[cfg(target_arch = "x86_64")]
             if vectors > 0 {
                 // SAFETY: the processor has the path, `from + vectors` is inside the factors, which have one
                 // length, and `vectors` inside the outputs; both are multiples of 8; the order is of the
-                // factors' degree; at most `depth` products are summed.
+                // factors' degree; at most `depth_on` products are summed.
                 unsafe {
-                    match mode.order {
-                        None => self.dots_avx512::<S, O, false>(mode, a, b, &mut out, vectors),
-                        Some(_) => self.dots_avx512::<S, O, true>(mode, a, b, &mut out, vectors),
+                    match (on_avx2, mode.order) {
+                        (false, None) => self.dots_avx512::<S, O, false>(mode, a, b, &mut out, vectors),
+                        (false, Some(_)) => self.dots_avx512::<S, O, true>(mode, a, b, &mut out, vectors),
+                        (true, None) => self.dots_avx2::<S, O, false>(mode, a, b, &mut out, vectors),
+                        (true, Some(_)) => self.dots_avx2::<S, O, true>(mode, a, b, &mut out, vectors),
                     }
                 }
             }
@@ -170,6 +176,54 @@ impl Prime {
                     sum += u128::from(a[at]) * u128::from(b.get(mode.from + i));
                 }
                 out[i] = self.reduce_wide(sum);
+            }
+        }
+    }
+
+    /// The first `len` elements with AVX2 and FMA.
+    ///
+    /// # Safety
+    /// The processor must have AVX2 and FMA; the rest as for [`Prime::dots_avx512`], with half of `depth`.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn dots_avx2<S: Second, const O: usize, const ORDERED: bool>(
+        &self,
+        mode: Mode<'_>,
+        a: &[&[u64]],
+        b: [&[S]; O],
+        out: &mut [&mut [u64]; O],
+        len: usize,
+    ) {
+        let c = avx2::Consts::new(self);
+        let Some(first) = b.first().and_then(|b| b.first()) else { return };
+        // SAFETY: all reads and writes are below `len`; every `b[o]` has as many rows as `a`.
+        unsafe {
+            let lanes = first.quad_lanes();
+            for i in (0..len).step_by(2 * avx2::QUAD) {
+                let at = mode.from + i;
+                let mut sums = [[avx2::Sum::of(a.len()); 2]; O];
+                let sources = mode.order.filter(|_| ORDERED).map(|table| table.block_sources(at)).unwrap_or_default();
+                for (d, a) in a.iter().enumerate() {
+                    let x = [0, 1].map(|q| {
+                        let first = avx2::QUAD * q;
+                        let lane = |k: usize| *a.get_unchecked(sources[first + k]) as i64;
+                        let ordered = || _mm256_set_epi64x(lane(3), lane(2), lane(1), lane(0));
+                        c.factor(if ORDERED { ordered() } else { avx2::load(a, at + first) })
+                    });
+                    for (sums, b) in sums.iter_mut().zip(b) {
+                        let y = b.get_unchecked(d).quads(at, &lanes, AHEAD);
+                        for ((sum, x), y) in sums.iter_mut().zip(x).zip(y) {
+                            *sum = c.add_product(*sum, x, c.factor(y));
+                        }
+                    }
+                }
+                for (out, sums) in out.iter_mut().zip(sums) {
+                    for (q, sum) in sums.into_iter().enumerate() {
+                        let place = i + avx2::QUAD * q;
+                        let more = if mode.add { avx2::load(out, place) } else { _mm256_setzero_si256() };
+                        avx2::store(out, place, c.reduce(sum, more));
+                    }
+                }
             }
         }
     }

@@ -19,6 +19,9 @@
 //! Bounds: `depth` products fit a sum, and the middle part has two per term; more terms are taken in several
 //! rounds that add to the output.
 
+#[cfg(target_arch = "x86_64")]
+mod fma;
+
 use super::Prime;
 #[cfg(target_arch = "x86_64")]
 use super::avx512::{Consts, Sum, load, store};
@@ -77,31 +80,37 @@ impl Prime {
         assert!(out[1].len() == len && third, "three results of equal lengths");
         let [x, y] = out;
         let mut out = [x, y, square];
-        let vectors = self.vector_part(path, len);
+        let vectors = self.any_vector_part(path, len);
         #[cfg(target_arch = "x86_64")]
         let mut scratch = Scratch { sums: [[0; PART]; 6], factors: [[0; PART]; GROUP] };
         for start in (0..len).step_by(PART) {
             let end = len.min(start + PART);
             let simd = vectors.clamp(start, end);
-            for (k, terms) in self.rounds(terms).enumerate() {
+            for (k, terms) in self.rounds(path, terms).enumerate() {
                 #[cfg(target_arch = "x86_64")]
                 if simd > start {
                     // SAFETY: the processor has the path; all vectors were found to reach `simd`, which is at
-                    // most PART and a multiple of 8 above `start`; a round has at most `depth` products.
-                    unsafe { self.sum_avx512(&mut scratch, terms, add || k > 0, &mut out, start, simd) };
+                    // most PART and a multiple of 8 above `start`; a round has at most `depth_on` products.
+                    unsafe {
+                        match path.min(self.best) {
+                            Path::Avx512 => self.sum_avx512(&mut scratch, terms, add || k > 0, &mut out, start, simd),
+                            _ => self.sum_avx2(&mut scratch, terms, add || k > 0, &mut out, start, simd),
+                        }
+                    }
                 }
                 self.sum_portable(terms, add || k > 0, &mut out, simd, end);
             }
         }
     }
 
-    /// The terms in rounds of at most `depth` products to a sum; at least one round.
-    fn rounds<'a>(&self, terms: Terms<'a>) -> impl Iterator<Item = Terms<'a>> {
-        let whole = 2 * terms.products.len() + terms.plain.len() <= self.depth;
+    /// The terms in rounds of at most `depth_on` products to a sum; at least one round.
+    fn rounds<'a>(&self, path: Path, terms: Terms<'a>) -> impl Iterator<Item = Terms<'a>> {
+        let depth = self.depth_on(path);
+        let whole = 2 * terms.products.len() + terms.plain.len() <= depth;
         let (products, plain) = if whole {
             ([].chunks(1), [].chunks(1))
         } else {
-            (terms.products.chunks(self.depth / 2), terms.plain.chunks(self.depth))
+            (terms.products.chunks(depth / 2), terms.plain.chunks(depth))
         };
         let products = products.map(|products| Terms { products, plain: &[] });
         let plain = plain.map(|plain| Terms { products: &[], plain });

@@ -1,8 +1,8 @@
 //! The scan of a document under CKKS: whole, or in parts with the state on shares between them.
 //!
 //! Parts are the paper's secure carry refresh (app:longseq): after [`HeScanKernel::refresh`] tokens the state
-//! comes down masked like every result and goes up again as a tensor of shares, at full level. So the depth is
-//! that of a part, however long the document is. Segments of a schedule end with a part.
+//! comes down masked like every result and goes up again as a tensor of shares, at full level. So the depth
+//! is that of a part, however long the document is. Segments of a schedule end with a part.
 //!
 //! # Cost
 //! That of all parts: for each border `K_s / 2` ciphertexts down, `K_s` up, a round each way.

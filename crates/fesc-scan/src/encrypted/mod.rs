@@ -20,9 +20,9 @@
 //! up divided by `2^g`, which divides the results and costs `g` bits of their precision.
 //!
 //! A state that enters has as many bits as [`Scales::largest_state`] says, and no more goes up whatever is
-//! shared: `|h_0| <= H`, three times that. So no state exceeds `sqrt(2) (H + L X Y)`, and `d_s H Y` more are in
-//! a result, however many parts a document has. Where the mask of a state has no room, x and the state that
-//! enters go up divided.
+//! shared: `|h_0| <= H`, three times that. So no state exceeds `sqrt(2) (H + L X Y)`, and `d_s H Y` more are
+//! in a result, however many parts a document has. Where the mask of a state has no room, x and the state
+//! that enters go up divided.
 //!
 //! # Cost
 //! Declared: exps, two comparisons for each decay, one bundle, conversions. The kernel's operations are

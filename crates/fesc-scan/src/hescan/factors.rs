@@ -1,8 +1,8 @@
 //! How the decays and the projections B and C of a packet are given.
 //!
 //! [`Factors::MAMBA2`] is what this crate's other packings compute with: all encrypted and real, a decay for
-//! each head. Other diagonal recurrences (the paper, app:cross-ssm-family) differ in what the server knows, in
-//! the index of the decay and in its numbers:
+//! each head. Other diagonal recurrences (the paper, app:cross-ssm-family) differ in what the server knows,
+//! in the index of the decay and in its numbers:
 //!
 //! | family | a | B, C |
 //! |---|---|---|

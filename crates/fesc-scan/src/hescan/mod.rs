@@ -94,8 +94,8 @@ pub fn decay_product(a: &[f64], heads: usize, head: usize, tokens: std::ops::Ran
 /// What the real and the imaginary part of a slot hold; nothing is zero.
 pub type Lane<T> = [Option<T>; 2];
 
-/// Which tensor of the packet an input is of, by a number of the kernel's own, and how often its slots repeat,
-/// a power of two.
+/// Which tensor of the packet an input is of, by a number of the kernel's own, and how often its slots
+/// repeat, a power of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeats {
     /// The tensor.
@@ -139,8 +139,8 @@ pub trait HeScan: Sync {
     fn results(&self) -> usize;
 
     /// Which output lies in each slot of result `i`: `m_t[e]` is `t E + e`, and behind them the state that is
-    /// handed on, `h_L[e][i]`, is `(L + i) E + e`. An output that is named by several slots, of one or several
-    /// results, is the sum of them.
+    /// handed on, `h_L[e][i]`, is `(L + i) E + e`. An output that is named by several slots, of one or
+    /// several results, is the sum of them.
     fn outputs(&self, i: usize) -> Vec<Lane<u32>>;
 
     /// Whether a state enters, and whether the last one is handed on.

@@ -9,10 +9,10 @@
 //! ```
 //!
 //! `t` is measured for each set, on one thread and as processor time, which a busy machine changes little:
-//! operations at a few levels ([`Probe`]); conversions between two parties in this process ([`Sample`]); a few
-//! keys made, sent and taken. Counts are the kernels' own ([`Work`]). Memory that was never touched costs as
-//! much as some operations: a set's pool keeps 1 GiB of buffers from one circuit to the next, the rest is new
-//! each time. What a stage does on shares besides is not in it.
+//! operations at a few levels ([`Probe`]); conversions between two parties in this process ([`Sample`]); a
+//! few keys made, sent and taken. Counts are the kernels' own ([`Work`]). Memory that was never touched costs
+//! as much as some operations: a set's pool keeps 1 GiB of buffers from one circuit to the next, the rest is
+//! new each time. What a stage does on shares besides is not in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;

@@ -9,11 +9,11 @@
 //!                        most that a circuit needs at once + 1 GiB)
 //! ```
 //!
-//! `f` is 1.6 with a dealer and 2.1 between two parties, who make them: measured at Mamba-base with 128 to 8,192
-//! tokens, where the model is within ten percent.
+//! `f` is 1.6 with a dealer and 2.1 between two parties, who make them: measured at Mamba-base with 128 to
+//! 8,192 tokens, where the model is within ten percent.
 //! Weights, hints and the table are in files, so that a run's memory does not grow with layers, and with the
-//! document only by its stream. Buffers under CKKS (uploads as they are held, live ciphertexts) are counted by
-//! the kernels; a set's pool keeps released ones for others of the same level, up to 1 GiB.
+//! document only by its stream. Buffers under CKKS (uploads as they are held, live ciphertexts) are counted
+//! by the kernels; a set's pool keeps released ones for others of the same level, up to 1 GiB.
 
 use std::collections::BTreeMap;
 

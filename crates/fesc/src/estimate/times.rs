@@ -1,5 +1,5 @@
-//! Times: one layer on one segment is measured on shares, and every stage's seconds are multiplied by what the
-//! run has more of it; stages under encryption are counts times costs ([`super::circuits`]).
+//! Times: one layer on one segment is measured on shares, and every stage's seconds are multiplied by what
+//! the run has more of it; stages under encryption are counts times costs ([`super::circuits`]).
 //!
 //! ```text
 //! seconds = sum over stages on shares of  measured (bytes of the run) / (bytes of the sample)

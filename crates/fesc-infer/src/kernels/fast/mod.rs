@@ -1,5 +1,5 @@
-//! Kernels of the fast plan: RLWE linear layers, and what is on shares in every plan: activations by pieces or
-//! by polynomials, norms by buckets and Newton steps, each by the form that the outline has.
+//! Kernels of the fast plan: RLWE linear layers, and what is on shares in every plan: activations by pieces
+//! or by polynomials, norms by buckets and Newton steps, each by the form that the outline has.
 //!
 //! | kernel | stage | messages |
 //! |---|---|---|

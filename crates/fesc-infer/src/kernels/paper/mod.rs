@@ -1,5 +1,5 @@
-//! The paper's plan: what is under CKKS. Its scans are [`fesc_scan::Encrypted`]. Its polynomials and norms are
-//! forms of the kernels on shares ([`super::fast`]).
+//! The paper's plan: what is under CKKS. Its scans are [`fesc_scan::Encrypted`]. Its polynomials and norms
+//! are forms of the kernels on shares ([`super::fast`]).
 
 mod projection;
 

@@ -229,7 +229,8 @@ impl Chunks {
 
     /// Rotations of broadcasts, which the paper does not count. `x` and `a` are broadcast over states for
     /// each update that is built, B too unless it is held, C once; a decay is broadcast over channels for
-    /// each composition ([`Work::Counted`]) or each group of tokens that a block has a part in. Known factors and decays for each state are not.
+    /// each composition ([`Work::Counted`]) or each group of tokens that a block has a part in. Known factors
+    /// and decays for each state are not.
     pub fn broadcasts(&self) -> u64 {
         let (layout, plan) = (&self.layout, &self.plan);
         let log = |n: usize| u64::from(n.ilog2());

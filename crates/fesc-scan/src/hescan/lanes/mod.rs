@@ -1,9 +1,10 @@
 //! The packing `lanes`: token blocks in slots, state coordinates across ciphertexts, complex channels.
 //!
 //! A slot is (channel `c`, coordinate `j`, block of tokens `b`), the channels outermost, so that B and C, and
-//! decays if heads take turns, are vectors that repeat and can go up packed ([`super::packed`]). Channels `p` and `p + P/2` of a head share a, B and C, which are real, and lie in the
-//! two parts of one slot: half of the ciphertexts and no conjugation. The `t` tokens of a block lie in `t`
-//! ciphertexts. A *column* is one block of channels and one chunk of coordinates.
+//! decays if heads take turns, are vectors that repeat and can go up packed ([`super::packed`]). Channels `p`
+//! and `p + P/2` of a head share a, B and C, which are real, and lie in the two parts of one slot: half of
+//! the ciphertexts and no conjugation. The `t` tokens of a block lie in `t` ciphertexts. A *column* is one
+//! block of channels and one chunk of coordinates.
 //!
 //! With leaves of `w` tokens and `n = t / w` leaves in a block:
 //!
