@@ -12,8 +12,8 @@
 //! lanes in all, and `a` what the arithmetic of both parties' decoding may be off by:
 //!
 //! ```text
-//! mean of errors^2 <= 4 mean of (s^2 + min(f (1 - f) + s, 1/4))        |error| <= 1 + a + 3 s ln n   (n >=
-//! 3)
+//! mean of errors^2 <= 4 mean of (s^2 + min(f (1 - f) + s, 1/4))
+//! |error| <= 1 + a + 3 s ln n        (n >= 3)
 //! ```
 //!
 //! (noise that is smaller than a unit shows as a rounding the other way, with a probability of about `s`.)
