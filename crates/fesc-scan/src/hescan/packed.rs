@@ -2,7 +2,7 @@
 //!
 //! Inputs that follow each other, at one level and with slots that repeat equally often, share a ciphertext.
 //! The server takes them apart as the kernel asks for them ([`fesc_hybrid::expand`]): one key switch for
-//! each, no level. At base and L = 128, `hybrid` has 98 uploads in place of 608.
+//! each, no level. At base and L = 128, `hybrid` has 52 uploads in place of 608.
 //!
 //! What is not guaranteed: that this is faster where a network is not the limit.
 
