@@ -108,6 +108,11 @@ fn check_plan(plan: &str, shape: Shape, tokens: usize, real: usize, reveal: Reve
     }
 }
 
+/// One layer of two heads of four channels.
+fn small() -> Shape {
+    Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, groups: 2, norm_groups: 1, ..shape() }
+}
+
 #[test]
 fn one_token() {
     check_run(shape(), 1, 1, Reveal::Label, 3);
@@ -148,8 +153,7 @@ fn polynomials_on_shares() {
 /// blocks of the ring.
 #[test]
 fn a_document_of_two_segments() {
-    let small = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, groups: 2, norm_groups: 1, ..shape() };
-    check_run(small, 2049, 2049, Reveal::Label, 6);
+    check_run(small(), 2049, 2049, Reveal::Label, 6);
 }
 
 /// What is under CKKS, stage by stage and together: odd lengths, one token, a past that crosses segments.
@@ -167,8 +171,7 @@ fn plans_under_encryption() {
         println!("{plan}");
         check_plan(plan, one, tokens, tokens, Reveal::Label, seed);
     }
-    let small = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 4, groups: 2, norm_groups: 1, ..shape() };
-    check_plan("fast,projection=ckks", small, 2049, 2049, Reveal::Label, 6);
+    check_plan("fast,projection=ckks", small(), 2049, 2049, Reveal::Label, 6);
 }
 
 /// Every combination of stages is one that parties and twin have, or that both refuse with what to take.
@@ -207,6 +210,31 @@ fn every_combination_runs_or_is_refused() {
         }
     }
     assert_eq!((plans.len(), ran), (240, 240 - 36));
+}
+
+/// Kernels whose state stays under encryption take more than a segment at once.
+#[test]
+fn long_documents_under_encryption() {
+    for plan in ["fast,scan=lanes", "fast,scan=hybrid", "fast,scan=he-dual"] {
+        println!("{plan}");
+        check_plan(plan, small(), 2049, 2049, Reveal::Label, 6);
+    }
+}
+
+/// Segments of a schedule, and the longest document of a plan.
+#[test]
+fn segments_follow_the_scan() {
+    let segments = |plan: &str, tokens: usize| {
+        let twin = twin_by(private_plan(plan).unwrap(), small(), 60, 6);
+        let schedule = Schedule::new(twin.outline().unwrap(), tokens, Reveal::Label);
+        schedule.map(|s| s.costs().unwrap().iter().map(|c| c.segment).max().unwrap() + 1)
+    };
+    assert_eq!(segments("fast", 8192).unwrap(), 4);
+    assert_eq!(segments("fast,scan=chunks", 4096).unwrap(), 2);
+    for plan in ["fast,scan=lanes", "fast,scan=hybrid", "fast,scan=he-dual"] {
+        assert_eq!(segments(plan, 8192).unwrap(), 1);
+        assert!(segments(plan, 16384).unwrap_err().to_string().contains("8192"));
+    }
 }
 
 /// A public table, and blocks from a thread: the same answer.

@@ -156,8 +156,10 @@ pub enum Bench {
     /// precision_bits (-log2 of the largest error over the largest output), paper (its seconds on one A100,
     /// for base and Brent-Kung); with --json also cpu_s (processor time of evaluation, all threads, and of
     /// inputs that are encrypted meanwhile), shape, set, blocks, coordinates, leaf, relinearisations,
-    /// conjugations, plain_products, key_bytes, key_memory_bytes, inputs (held or streamed), input_seconds
-    /// (of all threads together), live_bytes (ciphertexts at once, by the count), threads.
+    /// family, composition_relinearisations, paper_composition_relinearisations (with --family),
+    /// conjugations, plain_products, uploads (ciphertexts that go up), key_bytes, key_memory_bytes, inputs
+    /// (held or streamed), input_seconds (of all threads together), live_bytes (ciphertexts at once, by the
+    /// count), threads.
     ///
     /// Example: fesc bench scan --shape base --packing hybrid --length 128 --threads 2
     Scan(ScanArgs),

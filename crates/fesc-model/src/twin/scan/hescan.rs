@@ -18,14 +18,14 @@ use crate::outline::scale::{DELTA, PUSHED};
 use crate::outline::{Exponential, Scales};
 
 /// The scan of one layer.
-pub(super) struct HeScan {
-    pub(super) scales: Scales,
+pub(in crate::twin) struct HeScan {
+    pub(in crate::twin) scales: Scales,
     /// exp of one token's A Delta.
-    pub(super) exp: Exponential,
+    pub(in crate::twin) exp: Exponential,
     /// Tokens of a part, after which the state is on shares.
-    pub(super) refresh: Option<usize>,
+    pub(in crate::twin) refresh: Option<usize>,
     /// D at s.mixed.
-    pub(super) skip: Vec<i64>,
+    pub(in crate::twin) skip: Vec<i64>,
 }
 
 impl Scan for HeScan {

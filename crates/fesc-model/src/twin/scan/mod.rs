@@ -9,6 +9,8 @@ mod sequential;
 
 #[cfg(test)]
 pub(super) use dual::Dual;
+#[cfg(test)]
+pub(super) use hescan::HeScan;
 
 use super::error::TwinError;
 use super::exponent::Exp;

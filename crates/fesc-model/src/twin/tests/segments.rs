@@ -1,7 +1,7 @@
 //! The scan in segments: nothing new inside one, one more rounding of the state after each.
 
 use super::super::range::Run;
-use super::super::scan::{Dual, Packet, Scan};
+use super::super::scan::{Dual, HeScan, Packet, Scan};
 use super::*;
 use crate::outline::Exponential;
 use crate::outline::scale::SEGMENT;
@@ -107,4 +107,33 @@ fn a_lost_carry_would_show() {
     let (_, lost) = tail.run(SEGMENT, &mut Rounding::nearest());
     let size = whole.iter().map(|v| v.abs()).max().unwrap();
     assert!(whole.iter().zip(&lost).any(|(a, b)| (a - b).abs() > size / 4));
+}
+
+/// Under encryption a kernel that refreshes rounds its state after every part, and no other does; a state that
+/// is too wide for the conversion has a name.
+#[test]
+fn a_refreshed_state_is_rounded_and_held_to_its_range() {
+    let Feed { shape, xbc, delta, z, dual } = Feed::new(300, 1 << 12);
+    let run = |scales: Scales, refresh| {
+        let scan = HeScan { scales, exp: dual.chunk.clone(), refresh, skip: dual.skip.clone() };
+        let packet = Packet { shape: &shape, xbc: &xbc, delta: &delta, z: &z, last: true };
+        scan.run(&mut Run::new(48, true, &mut Rounding::nearest()), &packet)
+    };
+    // With few bits of the state, a rounding shows.
+    let coarse = Scales { state: 6, ..dual.scales };
+    let ((whole, _), (parts, _)) = (run(coarse, None).unwrap(), run(coarse, Some(CHUNK)).unwrap());
+    let first = CHUNK * shape.inner();
+    assert_eq!(whole[..first], parts[..first]);
+    assert_ne!(whole[first..], parts[first..]);
+    let far = whole.iter().zip(&parts).map(|(a, b)| (a - b).abs()).max().unwrap();
+    // Two roundings by half of 2^-6, five states times C below one, y at 16 bits.
+    assert!(far <= 5 << (dual.scales.scanned - 6), "{far}");
+    let fine = Scales { state: 22, ..dual.scales };
+    let (_, last) = run(fine, None).unwrap();
+    let largest = last.iter().map(|v| v.abs()).max().unwrap();
+    // More bits than there is room for: it goes up to 2^24 where exp has 22 bits.
+    let wide = Scales { state: 22 + 27 - largest.ilog2(), ..fine };
+    assert!(run(wide, None).is_ok());
+    let refused = run(wide, Some(CHUNK)).unwrap_err().to_string();
+    assert!(refused.contains("state H"), "{refused}");
 }
