@@ -7,7 +7,7 @@ mod support;
 use serde_json::Value;
 use support::{fesc, json};
 
-const NAMES: [&str; 21] = [
+const NAMES: [&str; 26] = [
     "model",
     "layers",
     "length",
@@ -18,20 +18,25 @@ const NAMES: [&str; 21] = [
     "online_s",
     "offline_s",
     "setup_s",
+    "keys_s",
     "online_bytes",
     "offline_bytes",
     "setup_bytes",
+    "key_bytes",
+    "key_switches",
     "rounds",
     "memory_bytes_client",
     "memory_bytes_server",
     "public_bytes",
+    "key_memory_bytes",
+    "log2_distance",
     "offline_rounds",
     "sample_tokens",
     "threads",
     "stages",
 ];
 
-const MEASURED: [&str; 21] = [
+const MEASURED: [&str; 28] = [
     "shape",
     "layers",
     "length",
@@ -43,6 +48,9 @@ const MEASURED: [&str; 21] = [
     "online_bytes",
     "offline_bytes",
     "setup_bytes",
+    "keys_s",
+    "key_bytes",
+    "key_switches",
     "rounds",
     "peak_rss_bytes_client",
     "peak_rss_bytes_server",
@@ -52,6 +60,10 @@ const MEASURED: [&str; 21] = [
     "offline_rounds",
     "declared_online_bytes",
     "threads",
+    "cpu_s_client",
+    "cpu_s_server",
+    "within",
+    "checks",
     "stages",
 ];
 
