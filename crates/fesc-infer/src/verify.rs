@@ -3,8 +3,8 @@
 //!
 //! | what | compared with | agrees if |
 //! |---|---|---|
-//! | a stage under CKKS | the same circuit on complex numbers, from the values that went up | the noise formula says so, lane by lane ([`fesc_hybrid::verify`]) |
-//! | a layer | the twin's, from the stream that enters it | its distance is that of noisy twins ([`Agreement`]) |
+//! | a stage under CKKS | its circuit in the clear | the noise formula says so ([`fesc_hybrid::verify`]) |
+//! | a layer | the twin's, from its own input | its distance is that of noisy twins ([`Agreement`]) |
 //! | the class | the twin's | it is the same |
 //!
 //! A layer on shares has no bound that follows from single roundings (`fesc_model::twin`); a circuit under

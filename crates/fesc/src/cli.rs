@@ -5,6 +5,7 @@ mod ckks;
 mod kernels;
 mod keys;
 mod model;
+mod plan;
 mod private;
 
 use std::path::PathBuf;
@@ -22,9 +23,10 @@ pub use ckks::{Chain, CkksArgs, NttArgs};
 pub use kernels::{BoundaryArgs, Packing, ProjectArgs, ResidencyArgs, ScanArgs};
 pub use keys::{Keys, KeysArg};
 pub use model::{CalibrateArgs, ClassifyArgs, EvalArgs, FormsArgs, ModelArgs, TrainArgs};
+pub use plan::PlanChoice;
 pub use private::{
-    ConnectArgs, ConnectionArgs, DealerArgs, DemoArgs, EstimateArgs, InferArgs, PlanChoice, PrepareArgs, PrivateArgs,
-    ReachArgs, ServeArgs, ThirdArgs, WhenArg,
+    ConnectArgs, ConnectionArgs, DealerArgs, DemoArgs, EstimateArgs, InferArgs, PrepareArgs, PrivateArgs, ReachArgs,
+    ServeArgs, ThirdArgs, WhenArg,
 };
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {

@@ -36,6 +36,8 @@ const CLASSIFY: &[&str] = &[
     "document_tokens",
     "reveal",
     "provider",
+    "plan",
+    "rests_on",
 ];
 
 #[test]

@@ -313,7 +313,10 @@ mod tests {
             bad.check(100).unwrap_err()
         };
         assert!(matches!(refused(|o| o.version = 2), SessionError::Version { ours: 4, theirs: 2 }));
-        assert!(matches!(refused(|o| o.terms.plan = "paper".into()), SessionError::Mismatch { what: "the plan", .. }));
+        assert!(matches!(
+            refused(|o| o.terms.plan = "paper-44".into()),
+            SessionError::Mismatch { what: "the plan", .. }
+        ));
         assert!(matches!(refused(|o| o.terms.plan = "slow".into()), SessionError::Mismatch { what: "the plan", .. }));
         assert!(matches!(refused(|o| o.terms.kernels = Hex32([1; 32])), SessionError::Parameters { .. }));
         assert!(matches!(refused(|o| o.setup_bytes = 101), SessionError::TooLarge { value: 101, .. }));

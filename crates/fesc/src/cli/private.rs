@@ -12,6 +12,7 @@ use fesc_model::Plan;
 use fesc_net::{Fingerprint, Profile};
 
 use super::keys::KeysArg;
+use super::plan::{PlanChoice, plan, plan_choice};
 use super::{LinkArgs, Provider, profile, seconds};
 
 /// How to reach a server, and as whom.
@@ -375,24 +376,6 @@ pub struct InferArgs {
     /// How the processes are connected and limited.
     #[command(flatten)]
     pub link: LinkArgs,
-}
-
-/// The plans of an estimate.
-#[derive(Debug, Clone, Copy)]
-pub enum PlanChoice {
-    /// Side by side.
-    All,
-    /// One that two parties can run.
-    One(Plan),
-}
-
-fn plan_choice(text: &str) -> Result<PlanChoice, String> {
-    if text == "all" { Ok(PlanChoice::All) } else { plan(text).map(PlanChoice::One) }
-}
-
-/// A plan that two parties can run.
-fn plan(text: &str) -> Result<Plan, String> {
-    fesc_infer::kernels::private_plan(text).map_err(|e| e.to_string())
 }
 
 /// `label`, the class alone; or `logits`, floored to 4 fractional bits, which many documents make a way to

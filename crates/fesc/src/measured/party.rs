@@ -13,6 +13,7 @@ use fesc_infer::session::{Hex32, Recorder, phase};
 use fesc_infer::{
     Ahead, BlockId, BlockSource, FreshBlocks, KeySets, Schedule, ServerSetup, Stage, run_client_with, run_server_with,
 };
+use fesc_model::outline::Outline;
 use fesc_mpc::provider::{Correlations, Dealer};
 use fesc_mpc::{Party, Role};
 use fesc_net::{Channel, Stats};
@@ -65,20 +66,31 @@ enum Half {
     Server(Box<Hosted>),
 }
 
+impl Half {
+    /// The model's public part goes from one party to the other.
+    fn new(seat: Seat, channel: &mut Channel, task: &Task) -> Result<(Role, Self)> {
+        Ok(match seat {
+            Seat::P0 => (Role::P0, Self::Client(Box::new(download(channel)?))),
+            Seat::P1 => (Role::P1, Self::Server(Box::new(upload(channel, task)?))),
+            Seat::Dealer => bail!("the dealer computes nothing"),
+        })
+    }
+
+    fn outline(&self) -> &Outline {
+        match self {
+            Self::Client(known) => &known.outline,
+            Self::Server(hosted) => &hosted.outline,
+        }
+    }
+}
+
 /// Runs a task.
 pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Task) -> Result<Value> {
     tell(&Event::Phase("set-up".into()));
     channel.phase(phase::SETUP);
     let start = Instant::now();
-    let (role, half) = match seat {
-        Seat::P0 => (Role::P0, Half::Client(Box::new(download(&mut channel)?))),
-        Seat::P1 => (Role::P1, Half::Server(Box::new(upload(&mut channel, task)?))),
-        Seat::Dealer => bail!("the dealer computes nothing"),
-    };
-    let outline = match &half {
-        Half::Client(known) => &known.outline,
-        Half::Server(hosted) => &hosted.outline,
-    };
+    let (role, half) = Half::new(seat, &mut channel, task)?;
+    let outline = half.outline();
     let schedule = Schedule::new(outline, task.length, task.reveal)?;
     let mut prg = os_random()?;
     let correlations: Box<dyn Correlations + Send> = match dealer {
@@ -135,11 +147,7 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
     tell(&Event::Phase("check".into()));
     let errors = seen.map(|seen| Errors::new(&schedule, &model::twin(task)?, &seen)).transpose()?;
     let (online, offline) = (stats.phase(phase::ONLINE), stats.phase(phase::OFFLINE));
-    let dealt = match task.provider {
-        // The dealer's own count is in its frames; this party's is what it declares for them.
-        crate::cli::Provider::Dealer => dealt_bytes(&schedule, role)?,
-        crate::cli::Provider::TwoParty => 0,
-    };
+    let dealt = dealt_bytes(&schedule, role, task)?;
     Ok(serde_json::to_value(Measured {
         setup_s,
         setup_bytes: stats.phase(phase::SETUP).sent_bytes,
@@ -226,9 +234,13 @@ impl BlockSource for Counted<'_> {
     }
 }
 
-/// Bytes between a party and the dealer for a whole run.
-fn dealt_bytes(schedule: &Schedule, role: Role) -> Result<u64> {
+/// Bytes between a party and the dealer for a whole run, if there is one: what this party declares, its own
+/// count is in the dealer's frames.
+fn dealt_bytes(schedule: &Schedule, role: Role, task: &Task) -> Result<u64> {
     let mut sum = 0;
+    if task.provider == crate::cli::Provider::TwoParty {
+        return Ok(sum);
+    }
     for request in schedule.demand() {
         let (up, down) = fesc_mpc::provider::dealer_cost(&request?, role);
         sum += up + down;

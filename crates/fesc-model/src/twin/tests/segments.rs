@@ -109,8 +109,8 @@ fn a_lost_carry_would_show() {
     assert!(whole.iter().zip(&lost).any(|(a, b)| (a - b).abs() > size / 4));
 }
 
-/// Under encryption a kernel that refreshes rounds its state after every part, and no other does; a state that
-/// is too wide for the conversion has a name.
+/// Under encryption a kernel that refreshes rounds its state after every part, and no other does; a state
+/// that is too wide for the conversion has a name.
 #[test]
 fn a_refreshed_state_is_rounded_and_held_to_its_range() {
     let Feed { shape, xbc, delta, z, dual } = Feed::new(300, 1 << 12);
