@@ -4,7 +4,8 @@
 //! |---|---|
 //! | bytes, rounds | sums of declarations ([`declared`]): exact for a model, and for a named shape |
 //! | keys, key switches, levels | the kernels' own counts: exact |
-//! | times | one layer on one segment, measured here, scaled to the run ([`times`]); under CKKS counts times measured costs ([`circuits`]); the network's part |
+//! | times | one layer on one segment, measured and scaled to the run ([`times`]); the network's part |
+//! | times under CKKS | counts times measured costs ([`circuits`]) |
 //! | memory | what each side holds at its peak ([`memory`]): a model |
 //!
 //! A named shape is declared as `bench infer` runs it. A session computes a document in its length bucket,

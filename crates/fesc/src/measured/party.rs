@@ -127,9 +127,8 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
         }
         Half::Server(hosted) => run_server_with(&mut party, &schedule, &hosted.setup, &theirs, &mut record)?,
     }
-    let run_s = start.elapsed().as_secs_f64();
+    let (run_s, offline_s) = (start.elapsed().as_secs_f64(), clock.seconds());
     let cpu_s = usage::cpu_seconds().zip(cpu).map(|(after, before)| after - before);
-    let offline_s = clock.seconds();
     let stats = party.channel().stats().clone();
     // The check has the whole model in memory; it is no part of what is measured.
     let peak_rss_bytes = usage::peak_rss_bytes();
