@@ -49,16 +49,11 @@ pub fn supported(plan: &Plan) -> Result<()> {
 
 /// What a plan has no kernel for, and what to take instead.
 fn lacks(plan: &Plan) -> Option<&'static str> {
-    let Plan { numbers, projection: _, scan, activations: _, exp, clamp, norm: _ } = plan;
-    let sums = *scan == plan::Scan::HeScan(plan::HeScanKernel::Dual);
-    match () {
-        () if *numbers != Plan::FAST.numbers => Some("its numbers are for computing in the clear: take those of paper"),
-        () if !clamp => Some("without the clamp a product with A wraps around: take clamp=yes"),
+    match plan {
+        p if p.numbers != Plan::FAST.numbers => Some("its numbers are for computing in the clear: take those of paper"),
+        p if !p.clamp => Some("without the clamp a product with A wraps around: take clamp=yes"),
         // The twin's reason, too.
-        () if sums && *exp != plan::ExpForm::Power => {
-            Some("he-dual takes exp of sums, and only this exp is right near 0: take exp=stable, or scan=dual")
-        }
-        () => None,
+        p => p.misfit(),
     }
 }
 

@@ -14,15 +14,18 @@
 //! clear. The twin refuses choices that it does not compute together by name; which plans two parties can run
 //! is `fesc-infer`'s to say, in the one file that turns a plan into kernels. An [`Outline`](crate::Outline)
 //! carries its plan, so both parties have the same.
+//!
+//! The names of choices are beside the enums (`Choice::ALL`); texts, refusals and tests take them from there.
 
 mod text;
 
-pub use text::PlanError;
+pub use text::{PlanError, stages};
 
 use serde::{Deserialize, Serialize};
 
 use crate::outline::Scales;
 use crate::outline::scale;
+use text::{Choice, Names};
 
 /// Widths and fractional bits that do not depend on the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -55,6 +58,15 @@ pub enum Projection {
     Ckks,
 }
 
+impl Choice for Projection {
+    const STAGE: &'static str = "projection";
+    const ALL: Names<Self> = &[("rlwe", Self::Rlwe), ("ckks", Self::Ckks)];
+
+    fn of(plan: &mut Plan) -> &mut Self {
+        &mut plan.projection
+    }
+}
+
 /// What computes the selective scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -63,6 +75,22 @@ pub enum Scan {
     Dual,
     /// The recurrence under CKKS.
     HeScan(HeScanKernel),
+}
+
+impl Choice for Scan {
+    const STAGE: &'static str = "scan";
+    const ALL: Names<Self> = &[
+        ("dual", Self::Dual),
+        ("hescan", Self::HeScan(HeScanKernel::Hybrid)),
+        ("hybrid", Self::HeScan(HeScanKernel::Hybrid)),
+        ("lanes", Self::HeScan(HeScanKernel::Lanes)),
+        ("chunks", Self::HeScan(HeScanKernel::Chunks)),
+        ("he-dual", Self::HeScan(HeScanKernel::Dual)),
+    ];
+
+    fn of(plan: &mut Plan) -> &mut Self {
+        &mut plan.scan
+    }
 }
 
 /// How a scan under CKKS packs and composes.
@@ -117,6 +145,16 @@ pub enum Activations {
     Polynomial(Polynomial),
 }
 
+impl Choice for Activations {
+    const STAGE: &'static str = "activations";
+    const ALL: Names<Self> =
+        &[("piecewise", Self::Five), ("piecewise-ten", Self::Ten), ("polynomial", Plan::PAPER.activations)];
+
+    fn of(plan: &mut Plan) -> &mut Self {
+        &mut plan.activations
+    }
+}
+
 /// The paper's even polynomials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -141,6 +179,16 @@ pub enum ExpForm {
     Minimax(Minimax),
 }
 
+impl Choice for ExpForm {
+    const STAGE: &'static str = "exp";
+    const ALL: Names<Self> =
+        &[("stable", Self::Power), ("coarse", Self::Coarse), ("fine", Self::Fine), ("mmexp", Plan::PAPER.exp)];
+
+    fn of(plan: &mut Plan) -> &mut Self {
+        &mut plan.exp
+    }
+}
+
 /// The paper's exp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -157,6 +205,15 @@ pub enum Norm {
     Buckets,
     /// A constant start by bucket.
     Nerms(Nerms),
+}
+
+impl Choice for Norm {
+    const STAGE: &'static str = "norm";
+    const ALL: Names<Self> = &[("buckets", Self::Buckets), ("nerms", Plan::PAPER.norm)];
+
+    fn of(plan: &mut Plan) -> &mut Self {
+        &mut plan.norm
+    }
 }
 
 /// The paper's inverse root.
@@ -249,6 +306,19 @@ impl Plan {
     #[must_use]
     pub fn with_exp(self, exp: ExpForm) -> Self {
         Self { exp, ..self }
+    }
+
+    /// Why its choices do not go together, and what to take instead.
+    pub fn misfit(&self) -> Option<&'static str> {
+        match self {
+            p if p.numbers.uniform => None,
+            // The kernel's sums are cut as is cheapest under CKKS, which only its own crate knows.
+            Self { scan: Scan::HeScan(HeScanKernel::Dual), exp, .. } if *exp != ExpForm::Power => Some(
+                "he-dual takes exp of sums where its twin multiplies exps, which is the same only for an exp that is \
+                 right near 0: take exp=stable, or scan=dual",
+            ),
+            _ => None,
+        }
     }
 
     /// The convolution's input is rounded to F bits, and does not have the scale of the projection's sums.

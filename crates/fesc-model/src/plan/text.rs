@@ -1,20 +1,13 @@
 //! A plan as text: a named plan, then the choices in which it differs, as in
 //! `paper,projection=rlwe,degree=6`.
 //!
-//! | stage | choices | options |
-//! |---|---|---|
-//! | `projection` | `rlwe`, `ckks` | |
-//! | `scan` | `dual`, `hescan` (or `hybrid`), `lanes`, `chunks`, `he-dual` | |
-//! | `activations` | `piecewise`, `piecewise-ten`, `polynomial` | polynomial: `degree`, `tau` |
-//! | `exp` | `stable`, `coarse`, `fine`, `mmexp` | mmexp: `exp-degree` |
-//! | `clamp` | `yes`, `no` | |
-//! | `norm` | `buckets`, `nerms` | nerms: `buckets`, `steps` |
-//!
-//! A choice has the paper's options until told otherwise, in whatever order the text says it.
+//! Stages are `projection`, `scan`, `activations`, `exp`, `clamp` (`yes`, `no`) and `norm`; the names of their
+//! choices are beside the enums. Options are numbers of one choice ([`SETTINGS`]); a choice has the paper's
+//! until told otherwise, in whatever order the text says it.
 
 use std::fmt;
 
-use super::{Activations, ExpForm, HeScanKernel, Norm, Plan, Projection, Scan};
+use super::{Activations, ExpForm, Norm, Plan, Projection, Scan};
 
 /// The longest text taken; all stages and options have fewer bytes.
 const LONGEST: usize = 400;
@@ -31,11 +24,13 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// What a stage may be computed by: names with their choices. A choice may have several names, the first is
-/// its own.
-trait Choice: Copy + PartialEq + 'static {
+/// Choices by their names. A choice may have several, the first is its own.
+pub(super) type Names<C> = &'static [(&'static str, C)];
+
+/// What a stage may be computed by. What is not in `ALL` cannot be asked for.
+pub(super) trait Choice: Copy + PartialEq + 'static {
     const STAGE: &'static str;
-    const ALL: &'static [(&'static str, Self)];
+    const ALL: Names<Self>;
 
     /// Where a plan has it.
     fn of(plan: &mut Plan) -> &mut Self;
@@ -43,66 +38,12 @@ trait Choice: Copy + PartialEq + 'static {
 
 const PAPER: Plan = Plan::PAPER;
 
-impl Choice for Projection {
-    const STAGE: &'static str = "projection";
-    const ALL: &'static [(&'static str, Self)] = &[("rlwe", Self::Rlwe), ("ckks", Self::Ckks)];
-
-    fn of(plan: &mut Plan) -> &mut Self {
-        &mut plan.projection
-    }
-}
-
-impl Choice for Scan {
-    const STAGE: &'static str = "scan";
-    const ALL: &'static [(&'static str, Self)] = &[
-        ("dual", Self::Dual),
-        ("hescan", Self::HeScan(HeScanKernel::Hybrid)),
-        ("hybrid", Self::HeScan(HeScanKernel::Hybrid)),
-        ("lanes", Self::HeScan(HeScanKernel::Lanes)),
-        ("chunks", Self::HeScan(HeScanKernel::Chunks)),
-        ("he-dual", Self::HeScan(HeScanKernel::Dual)),
-    ];
-
-    fn of(plan: &mut Plan) -> &mut Self {
-        &mut plan.scan
-    }
-}
-
-impl Choice for Activations {
-    const STAGE: &'static str = "activations";
-    const ALL: &'static [(&'static str, Self)] =
-        &[("piecewise", Self::Five), ("piecewise-ten", Self::Ten), ("polynomial", PAPER.activations)];
-
-    fn of(plan: &mut Plan) -> &mut Self {
-        &mut plan.activations
-    }
-}
-
-impl Choice for ExpForm {
-    const STAGE: &'static str = "exp";
-    const ALL: &'static [(&'static str, Self)] =
-        &[("stable", Self::Power), ("coarse", Self::Coarse), ("fine", Self::Fine), ("mmexp", PAPER.exp)];
-
-    fn of(plan: &mut Plan) -> &mut Self {
-        &mut plan.exp
-    }
-}
-
 impl Choice for bool {
     const STAGE: &'static str = "clamp";
-    const ALL: &'static [(&'static str, Self)] = &[("yes", true), ("no", false)];
+    const ALL: Names<Self> = &[("yes", true), ("no", false)];
 
     fn of(plan: &mut Plan) -> &mut Self {
         &mut plan.clamp
-    }
-}
-
-impl Choice for Norm {
-    const STAGE: &'static str = "norm";
-    const ALL: &'static [(&'static str, Self)] = &[("buckets", Self::Buckets), ("nerms", PAPER.norm)];
-
-    fn of(plan: &mut Plan) -> &mut Self {
-        &mut plan.norm
     }
 }
 
@@ -148,6 +89,17 @@ const STAGES: [Stage; 6] = [
     Stage::of::<Norm>(),
 ];
 
+/// The stages of a plan, and the choices of each by its own name, for whoever tries them all.
+pub fn stages() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    STAGES.iter().map(|stage| {
+        let own = |name: &&str| {
+            let mut plan = PAPER;
+            (stage.set)(&mut plan, name) && (stage.get)(plan) == *name
+        };
+        (stage.name, (stage.names)().into_iter().filter(own).collect())
+    })
+}
+
 /// A number that one choice has.
 struct Setting {
     name: &'static str,
@@ -166,7 +118,7 @@ const SETTINGS: [Setting; 5] = [
         limits: (2, 6, 2),
         at: |plan| match &mut plan.activations {
             Activations::Polynomial(form) => Some(&mut form.degree),
-            Activations::Five | Activations::Ten => None,
+            _ => None,
         },
     },
     Setting {
@@ -175,7 +127,7 @@ const SETTINGS: [Setting; 5] = [
         limits: (2, 8, 1),
         at: |plan| match &mut plan.activations {
             Activations::Polynomial(form) => Some(&mut form.tau),
-            Activations::Five | Activations::Ten => None,
+            _ => None,
         },
     },
     Setting {
@@ -184,7 +136,7 @@ const SETTINGS: [Setting; 5] = [
         limits: (2, 6, 2),
         at: |plan| match &mut plan.exp {
             ExpForm::Minimax(form) => Some(&mut form.degree),
-            ExpForm::Power | ExpForm::Coarse | ExpForm::Fine => None,
+            _ => None,
         },
     },
     Setting {
@@ -193,7 +145,7 @@ const SETTINGS: [Setting; 5] = [
         limits: (2, 64, 1),
         at: |plan| match &mut plan.norm {
             Norm::Nerms(form) => Some(&mut form.buckets),
-            Norm::Buckets => None,
+            _ => None,
         },
     },
     Setting {
@@ -202,7 +154,7 @@ const SETTINGS: [Setting; 5] = [
         limits: (1, 3, 1),
         at: |plan| match &mut plan.norm {
             Norm::Nerms(form) => Some(&mut form.steps),
-            Norm::Buckets => None,
+            _ => None,
         },
     },
 ];

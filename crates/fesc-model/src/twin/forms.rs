@@ -19,9 +19,12 @@ use fesc_approx::paper::PaperPlan;
 pub(super) fn check(plan: &Plan) -> Result<()> {
     let refuse = |stage, choice: &dyn std::fmt::Debug| Err(TwinError::paper(plan, stage, choice).into());
     match plan {
-        p if !p.numbers.uniform => Ok(()),
-        Plan { activations: Activations::Five | Activations::Ten, .. } => refuse("activations", &plan.activations),
-        Plan { exp: ExpForm::Power | ExpForm::Coarse | ExpForm::Fine, .. } => refuse("exp", &plan.exp),
+        p if !p.numbers.uniform => match p.misfit() {
+            None => Ok(()),
+            Some(remedy) => Err(TwinError::plan(p, "scan", p.scan, remedy).into()),
+        },
+        p if !matches!(p.activations, Activations::Polynomial(_)) => refuse("activations", &p.activations),
+        p if !matches!(p.exp, ExpForm::Minimax(_)) => refuse("exp", &p.exp),
         Plan { clamp: true, .. } => refuse("clamp", &plan.clamp),
         _ => Ok(()),
     }

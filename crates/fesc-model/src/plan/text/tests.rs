@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used)]
-use super::super::{Minimax, Nerms, Polynomial};
+use super::super::{HeScanKernel, Minimax, Nerms, Polynomial};
 use super::*;
 
 #[test]
@@ -70,6 +70,15 @@ fn names_come_back() {
     assert!(Plan::parse(&odd.name()).is_err());
 }
 
+/// Choices by their own names: others of the same are left out.
+#[test]
+fn stages_have_their_choices() {
+    let all: Vec<_> = stages().collect();
+    assert_eq!(all.iter().map(|(stage, _)| *stage).collect::<Vec<_>>(), STAGES.each_ref().map(|s| s.name));
+    assert!(all[1].1.starts_with(&["dual", "hescan", "lanes", "chunks", "he-dual"]), "{:?}", all[1]);
+    assert_eq!(all[4], ("clamp", vec!["yes", "no"]));
+}
+
 #[test]
 fn refusals_say_what_there_is() {
     for (text, needle) in [
@@ -78,7 +87,7 @@ fn refusals_say_what_there_is() {
         ("scan=dual", "must begin with"),
         ("fast,", "not of the form"),
         ("fast,scan", "STAGE=CHOICE"),
-        ("fast,scan=fast", "scan=dual|hescan|hybrid|lanes|chunks|he-dual"),
+        ("fast,scan=fast", "\"fast\" is no choice of scan; there are scan=dual|hescan|hybrid|lanes|chunks|he-dual"),
         ("fast,scan=dual,scan=lanes", "scan is said twice"),
         ("fast,speed=9", "norm=buckets|nerms; options are degree from 2 to 6 in steps of 2 (activations=polynomial)"),
         ("fast,degree=4", "degree is an option of activations=polynomial only"),
