@@ -2,7 +2,7 @@
 
 use fesc_net::message::MessagePhase::{Offline, Online, Setup};
 use fesc_net::message::ways::{ASKING, DEALING, DOWN};
-use fesc_net::message::{Cover, Message, Size};
+use fesc_net::message::{Cover, Message, Sessions, Size};
 
 /// Tags: from 0x0301 on those of the online protocols, from 0x0401 on those of the dealer and of stores, from
 /// 0x0410 on those of the two-party generator.
@@ -29,6 +29,8 @@ pub(crate) mod tag {
 
 const ONLINE: Message = Message::masked("fesc-mpc", &[Online]);
 const OFFLINE: Message = Message::masked("fesc-mpc", &[Offline]);
+const DEALT: Message = Message { sessions: Sessions::Dealer, ..OFFLINE };
+const MADE: Message = Message { sessions: Sessions::Generator, ..OFFLINE };
 
 /// All messages of this crate, by tag.
 pub const MESSAGES: &[Message] = &[
@@ -99,6 +101,7 @@ pub const MESSAGES: &[Message] = &[
     Message {
         tag: tag::DABIT.0,
         name: "bits to be made arithmetic",
+        sessions: Sessions::Logits,
         size: Size::WORDS,
         formula: "8 ceil(n / 64)",
         mask: "daBits",
@@ -114,7 +117,7 @@ pub const MESSAGES: &[Message] = &[
         cover: Cover::Public,
         mask: "public: the schedule",
         tests: &["the_dealer_and_its_clients_survive_garbage"],
-        ..OFFLINE
+        ..DEALT
     },
     Message {
         tag: tag::ASK.0,
@@ -124,7 +127,7 @@ pub const MESSAGES: &[Message] = &[
         cover: Cover::Public,
         mask: "public: kind and shape of the next correlation, as the schedule has it",
         tests: &["the_dealer_and_its_clients_survive_garbage"],
-        ..OFFLINE
+        ..DEALT
     },
     Message {
         tag: tag::HALF.0,
@@ -134,11 +137,12 @@ pub const MESSAGES: &[Message] = &[
         cover: Cover::Dealt,
         mask: "none needed: a fresh seed, and what goes with the other half; no input goes in",
         tests: &["masks_of_real_providers_are_random_and_unrelated"],
-        ..OFFLINE
+        ..DEALT
     },
     Message {
         tag: tag::SYNC.0,
         name: "where two stores stand",
+        sessions: Sessions::Prepared,
         phases: &[Setup],
         size: Size::Exact(48),
         formula: "32 + 8 + 8",
@@ -153,7 +157,7 @@ pub const MESSAGES: &[Message] = &[
         formula: "l - 1 bits (daBits), l bits (bit products, selections), l (l + 1) / 2 bits (products) for each element",
         mask: "the pad of a random OT that the receiver lacks",
         tests: &["the_unknown_pad_makes_the_mask_uniform", "masks_of_real_providers_are_random_and_unrelated"],
-        ..OFFLINE
+        ..MADE
     },
     Message {
         tag: tag::CHOICES.0,
@@ -161,6 +165,6 @@ pub const MESSAGES: &[Message] = &[
         formula: "ceil(n l / 8)",
         mask: "the random choices of OT; what is under them is a share of a mask",
         tests: &["masks_of_real_providers_are_random_and_unrelated"],
-        ..OFFLINE
+        ..MADE
     },
 ];

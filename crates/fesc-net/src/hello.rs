@@ -29,14 +29,13 @@ pub const HELLO_TAG: Tag = Tag(0x0100);
 pub const MESSAGES: &[Message] = &[Message {
     tag: HELLO_TAG.0,
     name: "hello",
-    owner: "fesc-net",
     ways: ways::ALL,
-    phases: &[MessagePhase::Setup],
     size: Size::Exact(PAYLOAD),
     formula: "80",
     cover: Cover::Public,
     mask: "public: versions, role, a constant, the TLS exporter of this connection",
     tests: &["a_hello_of_another_tls_connection_is_refused"],
+    ..Message::masked("fesc-net", &[MessagePhase::Setup])
 }];
 
 /// Bytes of a hello with its frame header.

@@ -76,6 +76,29 @@ impl MessagePhase {
     }
 }
 
+/// In which sessions a message is sent, besides its phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sessions {
+    /// In all.
+    All,
+    /// Where the client learns logits.
+    Logits,
+    /// Where the server gives its shares away.
+    Verify,
+    /// Where a dealer makes correlations.
+    Dealer,
+    /// Where the two parties make correlations.
+    Generator,
+    /// Where correlations are prepared.
+    Prepared,
+    /// Where the plan has RLWE linear layers.
+    Rlwe,
+    /// Where the plan has stages under CKKS.
+    Ckks,
+    /// Where the model's public part has more than 2^25 bytes.
+    Large,
+}
+
 /// What lengths a payload may have. The exact one is fixed by the schedule before the message comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
@@ -169,6 +192,8 @@ pub struct Message {
     pub ways: &'static [(End, End)],
     /// When. Empty: no command sends it.
     pub phases: &'static [MessagePhase],
+    /// In which sessions.
+    pub sessions: Sessions,
     /// Lengths.
     pub size: Size,
     /// The length of a payload, as a formula.
@@ -183,11 +208,11 @@ pub struct Message {
 
 impl Message {
     /// What most messages of a crate have in common, for the entries of its list to begin with (`..`):
-    /// between client and server, of any length, under masks. Tag, name, formula and mask are the entry's
-    /// own.
+    /// between client and server, in all sessions, of any length, under masks. Tag, name, formula and mask
+    /// are the entry's own.
     pub const fn masked(owner: &'static str, phases: &'static [MessagePhase]) -> Self {
-        let (ways, size, cover) = (ways::BOTH, Size::ANY, Cover::Uniform);
-        Self { tag: 0, name: "", owner, ways, phases, size, formula: "", cover, mask: "", tests: &[] }
+        let (ways, sessions, size, cover) = (ways::BOTH, Sessions::All, Size::ANY, Cover::Uniform);
+        Self { tag: 0, name: "", owner, ways, phases, sessions, size, formula: "", cover, mask: "", tests: &[] }
     }
 
     /// From whom to whom, with an arrow; with two heads where it goes both ways.

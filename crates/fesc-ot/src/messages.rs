@@ -2,7 +2,7 @@
 
 use fesc_net::Tag;
 use fesc_net::message::MessagePhase::{Offline, Setup};
-use fesc_net::message::{Cover, Message, Size};
+use fesc_net::message::{Cover, Message, Sessions, Size};
 
 pub(crate) const TAG_BASE_A: Tag = Tag(0x0200);
 pub(crate) const TAG_BASE_B: Tag = Tag(0x0201);
@@ -12,7 +12,7 @@ pub(crate) const TAG_FLIPS: Tag = Tag(0x0204);
 pub(crate) const TAG_CHOSEN: Tag = Tag(0x0205);
 pub(crate) const TAG_CORRELATED: Tag = Tag(0x0206);
 
-const MASKED: Message = Message::masked("fesc-ot", &[Setup]);
+const MASKED: Message = Message { sessions: Sessions::Generator, ..Message::masked("fesc-ot", &[Setup]) };
 
 /// All messages of this crate, by tag.
 pub const MESSAGES: &[Message] = &[

@@ -2,7 +2,7 @@
 //! are sent by whoever runs those protocols.
 
 use fesc_net::message::MessagePhase::{Offline, Setup};
-use fesc_net::message::{Message, Size};
+use fesc_net::message::{Message, Sessions, Size};
 
 /// Tags of the two-party generation of products.
 pub(crate) mod tag {
@@ -19,7 +19,7 @@ pub(crate) mod tag {
 /// A seed and 16384 residues of so many bits as the parameters have, at most 430 at this degree.
 const SLOTS: Size = Size::Multiple { of: 2048, plus: 16, most: 16 + 2048 * 430 };
 
-const MASKED: Message = Message::masked("fesc-rlwe", &[Offline]);
+const MASKED: Message = Message { sessions: Sessions::Generator, ..Message::masked("fesc-rlwe", &[Offline]) };
 
 /// All messages of this crate, by tag.
 pub const MESSAGES: &[Message] = &[

@@ -7,7 +7,8 @@ mod support;
 use std::fs;
 use std::time::Duration;
 
-use fesc_infer::session::handshake::{Greeting, Offer, Purpose, Reply, VERSION};
+use fesc_infer::session::VERSION;
+use fesc_infer::session::handshake::{Greeting, Offer, Purpose, Reply};
 use fesc_infer::session::message::Talk;
 use fesc_infer::session::{Hex32, hello};
 use fesc_net::{Channel, ClientSecurity, Config, connect};

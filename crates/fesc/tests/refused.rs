@@ -10,7 +10,8 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-use fesc_infer::session::handshake::{Accept, Granted, Greeting, Offer, Purpose, Reply, Step, Terms, VERSION};
+use fesc_infer::session::VERSION;
+use fesc_infer::session::handshake::{Accept, Granted, Greeting, Offer, Purpose, Reply, Step, Terms};
 use fesc_infer::session::message::Talk;
 use fesc_infer::session::{Hex32, Provider, hello};
 use fesc_infer::{Embedding, Reveal};

@@ -2,7 +2,7 @@
 
 use fesc_net::message::MessagePhase::{self, Online, Setup};
 use fesc_net::message::ways::{DOWN, UP};
-use fesc_net::message::{Cover, Message, Size};
+use fesc_net::message::{Cover, Message, Sessions, Size};
 
 /// Tags of the share boundary.
 pub(crate) mod tag {
@@ -19,7 +19,8 @@ pub(crate) mod tag {
 
 /// Of a batch of ciphertexts or of a key: the header has what both parties know, and a fresh seed.
 const fn ciphertexts(phases: &'static [MessagePhase]) -> Message {
-    Message { ways: UP, cover: Cover::Ciphertexts, ..Message::masked("fesc-hybrid", phases) }
+    let sessions = Sessions::Ckks;
+    Message { ways: UP, cover: Cover::Ciphertexts, sessions, ..Message::masked("fesc-hybrid", phases) }
 }
 
 /// All messages of this crate, by tag. Sessions whose plan has kernels under encryption send them, as does

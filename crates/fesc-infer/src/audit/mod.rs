@@ -16,7 +16,7 @@
 
 mod messages;
 
-pub use fesc_net::message::{Cover, End, Message, MessagePhase, Size};
+pub use fesc_net::message::{Cover, End, Message, MessagePhase, Sessions, Size};
 pub use messages::messages;
 
 /// The message of a tag, if there is one.

@@ -191,7 +191,7 @@ mod tests {
         bytes.extend((card.len() as u64).to_le_bytes());
         bytes.extend(card.as_bytes());
         let (mut us, mut them) = Channel::memory_pair();
-        them.send(crate::session::tag::CHUNK, bytes.clone()).unwrap();
+        them.send(crate::session::download::CHUNK, bytes.clone()).unwrap();
         let filled = cache.fill(Hex32([1; 32]), bytes.len() as u64, &mut us, &mut Prg::from_seed([1; 16]));
         assert!(matches!(filled, Err(SessionError::Malformed { .. })));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);

@@ -19,9 +19,9 @@ use fesc_net::{Channel, Listener, Pending};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::VERSION;
 use super::dial::Dial;
 use super::error::{RefusalKind, Result, SessionError};
-use super::handshake::VERSION;
 use super::hex::Hex32;
 use super::message::Talk;
 use super::randomness::Randomness;

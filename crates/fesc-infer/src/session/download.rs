@@ -6,9 +6,41 @@
 
 use std::io::{self, Read, Write};
 
-use fesc_net::{Channel, NetError};
+use fesc_net::message::ways::{DOWN, UP};
+use fesc_net::message::{Cover, Message, Sessions, Size};
+use fesc_net::{Channel, NetError, Tag};
 
-use super::tag;
+use super::PUBLIC;
+
+/// A piece of the public part.
+pub(super) const CHUNK: Tag = Tag(0x0683);
+/// A window of pieces was taken.
+const TAKEN: Tag = Tag(0x0684);
+
+/// What this file sends.
+pub(super) const MESSAGES: &[Message] = &[
+    Message {
+        tag: CHUNK.0,
+        name: "pieces of the model's public part",
+        ways: DOWN,
+        size: Size::AtMost(1 << 20),
+        formula: "2^20, the last piece less",
+        cover: Cover::CardThenUniform,
+        mask: "card public (outline, tokenizer); hints and table: RLWE under the server's secrets; a table that its operator made public: none",
+        tests: &["hint_without_its_mask_gives_the_weights_away", "one_mask_for_two_models_gives_their_difference_away"],
+        ..PUBLIC
+    },
+    Message {
+        tag: TAKEN.0,
+        name: "pieces were taken",
+        ways: UP,
+        sessions: Sessions::Large,
+        size: Size::Exact(0),
+        formula: "0, after every 32 pieces",
+        mask: "empty",
+        ..PUBLIC
+    },
+];
 
 const FRAME: usize = 1 << 20;
 const WINDOW: u64 = 32;
@@ -32,10 +64,10 @@ impl<'a> Upload<'a> {
     }
 
     fn post(&mut self) -> io::Result<()> {
-        self.channel.send(tag::CHUNK, std::mem::take(&mut self.buffer)).map_err(broken)?;
+        self.channel.send(CHUNK, std::mem::take(&mut self.buffer)).map_err(broken)?;
         self.frames += 1;
         if self.frames.is_multiple_of(WINDOW) {
-            self.channel.recv(tag::TAKEN, 0).map_err(broken)?;
+            self.channel.recv(TAKEN, 0).map_err(broken)?;
         }
         Ok(())
     }
@@ -89,11 +121,11 @@ impl Read for Download<'_> {
         let unread = self.frame.get_ref().len() as u64 - self.frame.position();
         if unread == 0 && self.left > 0 && !out.is_empty() {
             let next = self.left.min(FRAME as u64);
-            self.frame = io::Cursor::new(self.channel.recv(tag::CHUNK, next as usize).map_err(broken)?);
+            self.frame = io::Cursor::new(self.channel.recv(CHUNK, next as usize).map_err(broken)?);
             self.left -= next;
             self.frames += 1;
             if next == FRAME as u64 && self.frames.is_multiple_of(WINDOW) {
-                self.channel.send(tag::TAKEN, Vec::new()).map_err(broken)?;
+                self.channel.send(TAKEN, Vec::new()).map_err(broken)?;
             }
         }
         self.frame.read(out)
@@ -120,12 +152,12 @@ mod tests {
                 let mut upload = Upload::new(&mut a, total as u64);
                 sent.chunks(70_001).for_each(|c| upload.write_all(c).unwrap());
                 upload.finish().unwrap();
-                a.recv(tag::TAKEN, 0).unwrap();
+                a.recv(TAKEN, 0).unwrap();
             });
             let mut got = Vec::new();
             Download::new(&mut b, total as u64).read_to_end(&mut got).unwrap();
             assert!(got == bytes, "{total}");
-            b.send(tag::TAKEN, Vec::new()).unwrap();
+            b.send(TAKEN, Vec::new()).unwrap();
             sender.join().unwrap();
         }
     }

@@ -17,6 +17,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::VERSION;
 use super::bucket::is_bucket;
 use super::error::{RefusalKind, Result, SessionError, clean};
 use super::hex::Hex32;
@@ -25,9 +26,6 @@ use super::provider::Provider;
 use crate::kernels;
 use crate::schedule::{MAX_TOKENS, Reveal};
 use crate::stage::Embedding;
-
-/// Version of everything in this module's messages and of the order of the protocol after them.
-pub const VERSION: u64 = 4;
 
 /// Most sessions that one visit of `prepare` makes.
 pub const MAX_PREPARED: u32 = 1024;

@@ -4,14 +4,56 @@
 //! the wire; at the end they compare the hashes ([`Talk::compare`]), so that two ends which read the
 //! handshake differently stop.
 
-use fesc_net::Channel;
+use fesc_net::message::ways::TALKING;
+use fesc_net::message::{Message, Size};
+use fesc_net::{Channel, Tag};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::PUBLIC;
 use super::error::{Result, SessionError};
-use super::tag;
+
+/// Length of a message of the handshake.
+const LENGTH: Tag = Tag(0x0680);
+/// A message of the handshake.
+const MESSAGE: Tag = Tag(0x0681);
+/// Hash of the handshake.
+const TRANSCRIPT: Tag = Tag(0x0682);
+
+/// What this file sends.
+pub(super) const MESSAGES: &[Message] = &[
+    Message {
+        tag: LENGTH.0,
+        name: "length of a message of the handshake",
+        ways: TALKING,
+        size: Size::Exact(4),
+        formula: "4",
+        mask: "public, as the message is",
+        tests: &["both_ends_hash_what_was_said"],
+        ..PUBLIC
+    },
+    Message {
+        tag: MESSAGE.0,
+        name: "message of the handshake",
+        ways: TALKING,
+        size: Size::AtMost(65_536),
+        formula: "as the message before says, at most 64 KiB",
+        mask: "public: nonces, model id, digest of the outline, bucket, what is revealed, provider, limits, names and digests of keys, refusals",
+        tests: &["both_ends_hash_what_was_said", "another_handshake_is_refused"],
+        ..PUBLIC
+    },
+    Message {
+        tag: TRANSCRIPT.0,
+        name: "hash of the handshake",
+        size: Size::Exact(32),
+        formula: "32",
+        mask: "public, as the handshake is",
+        tests: &["both_ends_hash_what_was_said", "another_handshake_is_refused"],
+        ..PUBLIC
+    },
+];
 
 /// No message of the handshake is longer.
 pub const MAX_MESSAGE: u64 = 64 * 1024;
@@ -38,18 +80,18 @@ impl Talk {
     pub fn tell<T: Serialize>(&mut self, channel: &mut Channel, what: &'static str, message: &T) -> Result<()> {
         let bytes = serde_json::to_vec(message).map_err(|e| SessionError::malformed(what, e))?;
         self.absorb(&bytes);
-        channel.send(tag::LENGTH, (bytes.len() as u32).to_le_bytes().to_vec())?;
-        Ok(channel.send(tag::MESSAGE, bytes)?)
+        channel.send(LENGTH, (bytes.len() as u32).to_le_bytes().to_vec())?;
+        Ok(channel.send(MESSAGE, bytes)?)
     }
 
     /// Receives a message as JSON of any form.
     pub fn hear_any(&mut self, channel: &mut Channel, what: &'static str) -> Result<Value> {
-        let length = channel.recv(tag::LENGTH, 4)?;
+        let length = channel.recv(LENGTH, 4)?;
         let length = length.first_chunk::<4>().map_or(0, |b| u32::from_le_bytes(*b));
         if u64::from(length) > MAX_MESSAGE {
             return Err(SessionError::TooLarge { what, value: length.into(), limit: MAX_MESSAGE });
         }
-        let bytes = channel.recv(tag::MESSAGE, length as usize)?;
+        let bytes = channel.recv(MESSAGE, length as usize)?;
         self.absorb(&bytes);
         serde_json::from_slice(&bytes).map_err(|e| SessionError::malformed(what, e))
     }
@@ -67,7 +109,7 @@ impl Talk {
     /// Exchanges the hashes of all that was said and refuses a peer that has another one. One round.
     pub fn compare(&self, channel: &mut Channel) -> Result<[u8; 32]> {
         let ours = self.digest();
-        let theirs = channel.exchange(tag::TRANSCRIPT, ours.to_vec(), ours.len())?;
+        let theirs = channel.exchange(TRANSCRIPT, ours.to_vec(), ours.len())?;
         if theirs != ours {
             return Err(SessionError::Transcript);
         }
@@ -108,8 +150,8 @@ mod tests {
         let (mut a, mut b) = pair();
         let (mut here, there) = (Talk::default(), Talk::default());
         here.tell(&mut a, "word", &1).unwrap();
-        b.recv(tag::LENGTH, 4).unwrap();
-        b.recv(tag::MESSAGE, 1).unwrap();
+        b.recv(LENGTH, 4).unwrap();
+        b.recv(MESSAGE, 1).unwrap();
         let far = std::thread::spawn(move || there.compare(&mut b));
         assert!(matches!(here.compare(&mut a), Err(SessionError::Transcript)));
         assert!(matches!(far.join().unwrap(), Err(SessionError::Transcript)));
@@ -125,13 +167,13 @@ mod tests {
     #[test]
     fn hostile_messages_are_refused_before_memory_is_reserved() {
         let (mut a, mut b) = pair();
-        a.send(tag::LENGTH, u32::MAX.to_le_bytes().to_vec()).unwrap();
+        a.send(LENGTH, u32::MAX.to_le_bytes().to_vec()).unwrap();
         let refused = Talk::default().hear_any(&mut b, "offer");
         assert!(matches!(refused, Err(SessionError::TooLarge { what: "offer", .. })));
         for text in ["", "{", "\"\\ud800\"", &"[".repeat(5000), "nul"] {
             let (mut a, mut b) = pair();
-            a.send(tag::LENGTH, (text.len() as u32).to_le_bytes().to_vec()).unwrap();
-            a.send(tag::MESSAGE, text.as_bytes().to_vec()).unwrap();
+            a.send(LENGTH, (text.len() as u32).to_le_bytes().to_vec()).unwrap();
+            a.send(MESSAGE, text.as_bytes().to_vec()).unwrap();
             let refused = Talk::default().hear_any(&mut b, "offer");
             assert!(matches!(refused, Err(SessionError::Malformed { what: "offer", .. })), "{text}");
         }

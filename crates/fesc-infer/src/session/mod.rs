@@ -48,7 +48,7 @@ mod report;
 pub mod server;
 pub mod source;
 
-use fesc_net::Channel;
+use fesc_net::message::{Cover, Message, MessagePhase};
 use fesc_ot::SilentParams;
 use fesc_ring::Prg;
 use sha2::{Digest, Sha256};
@@ -74,28 +74,15 @@ pub mod phase {
     pub const VERIFY: &str = "verify";
 }
 
-/// Message tags, 0x0680 and up.
-mod tag {
-    use fesc_net::Tag;
-    /// Length of a message of the handshake.
-    pub const LENGTH: Tag = Tag(0x0680);
-    /// A message of the handshake.
-    pub const MESSAGE: Tag = Tag(0x0681);
-    /// Hash of the handshake.
-    pub const TRANSCRIPT: Tag = Tag(0x0682);
-    /// A piece of the public part.
-    pub const CHUNK: Tag = Tag(0x0683);
-    /// A window of pieces was taken.
-    pub const TAKEN: Tag = Tag(0x0684);
-    /// A store is whole on this side.
-    pub const STORED: Tag = Tag(0x0685);
-    /// A store is on this side's store directory.
-    pub const KEPT: Tag = Tag(0x0687);
-    /// A share of hidden values, given away for a check.
-    pub const SHARE: Tag = Tag(0x0686);
-    /// The session's CKKS keys are ready at the server; or kept on this side.
-    pub const KEYS: Tag = Tag(0x0688);
-}
+/// Version of the messages of [`handshake`] and of the order of the protocol after them.
+pub const VERSION: u64 = 4;
+
+/// What sessions send, by the file that does: tags 0x0680 and up, 0x0688 is the last.
+pub(crate) const MESSAGES: [&[Message]; 5] =
+    [message::MESSAGES, download::MESSAGES, prepare::MESSAGES, record::MESSAGES, keyring::MESSAGES];
+
+/// What most of them have in common.
+const PUBLIC: Message = Message { cover: Cover::Public, ..Message::masked("fesc-infer", &[MessagePhase::Setup]) };
 
 /// What both ends put into the hello: that they speak sessions of this version, with these sets of silent OT.
 /// Two builds with other sets would make correlations that do not fit, and might not notice.
@@ -108,14 +95,4 @@ pub fn hello() -> [u8; 32] {
 /// 32 fresh bytes.
 fn nonce(prg: &mut Prg) -> Hex32 {
     Hex32(prg.public_bytes())
-}
-
-/// Tells the peer that this side has a whole store, and hears the same.
-fn stored(channel: &mut Channel, id: Hex32) -> Result<()> {
-    let theirs = channel.exchange(tag::STORED, id.0.to_vec(), 32)?;
-    if theirs != id.0 {
-        let theirs = theirs.iter().take(4).map(|b| format!("{b:02x}")).collect();
-        return Err(SessionError::Mismatch { what: "the store's session", ours: id.to_string(), theirs });
-    }
-    Ok(())
 }

@@ -5,19 +5,51 @@ use std::time::Instant;
 
 use fesc_mpc::Role;
 use fesc_mpc::provider::Correlations;
-use fesc_net::Channel;
+use fesc_net::message::MessagePhase::Offline;
+use fesc_net::message::{Message, Sessions, Size};
+use fesc_net::{Channel, Tag};
 use fesc_ring::Prg;
 
-use super::error::Result;
+use super::error::{Result, SessionError};
 use super::handshake::{Batch, prepared_id};
 use super::hex::Hex32;
 use super::source;
 use super::source::stores::{Note, Reservation, StoreDirectory};
-use super::{phase, stored, tag};
+use super::{PUBLIC, phase};
 use crate::blocks::disk::BlockWriter;
 use crate::schedule::Schedule;
 use crate::setup::ClientSetup;
 use crate::watch::{Doing, Watch};
+
+/// A store is whole on this side.
+const STORED: Tag = Tag(0x0685);
+/// A store is on this side's store directory.
+const KEPT: Tag = Tag(0x0687);
+
+/// What this file sends.
+pub(super) const MESSAGES: &[Message] = &[
+    Message {
+        tag: STORED.0,
+        name: "a store is whole",
+        phases: &[Offline],
+        sessions: Sessions::Prepared,
+        size: Size::Exact(32),
+        formula: "32",
+        mask: "public: the store's id, a hash of model id, bucket and nonces",
+        tests: &["prepared_sessions_have_names_of_their_own"],
+        ..PUBLIC
+    },
+    Message {
+        tag: KEPT.0,
+        name: "a store is kept",
+        phases: &[Offline],
+        sessions: Sessions::Prepared,
+        size: Size::Exact(0),
+        formula: "0",
+        mask: "empty",
+        ..PUBLIC
+    },
+];
 
 /// Correlations that are made between two blocks of the linear layers, when both are prepared: one block for
 /// every 8, so that the server never waits for all blocks at the end.
@@ -78,13 +110,13 @@ impl Preparation<'_> {
             match self.role {
                 Role::P0 => {
                     draft.commit()?;
-                    channel.send(tag::KEPT, Vec::new())?;
-                    channel.recv(tag::KEPT, 0)?;
+                    channel.send(KEPT, Vec::new())?;
+                    channel.recv(KEPT, 0)?;
                 }
                 Role::P1 => {
-                    channel.recv(tag::KEPT, 0)?;
+                    channel.recv(KEPT, 0)?;
                     draft.commit()?;
-                    channel.send(tag::KEPT, Vec::new())?;
+                    channel.send(KEPT, Vec::new())?;
                 }
             }
             self.room.iter_mut().for_each(Reservation::kept);
@@ -92,4 +124,14 @@ impl Preparation<'_> {
         }
         Ok((made, start.elapsed().as_secs_f64()))
     }
+}
+
+/// Tells the peer that this side has a whole store, and hears the same.
+fn stored(channel: &mut Channel, id: Hex32) -> Result<()> {
+    let theirs = channel.exchange(STORED, id.0.to_vec(), 32)?;
+    if theirs != id.0 {
+        let theirs = theirs.iter().take(4).map(|b| format!("{b:02x}")).collect();
+        return Err(SessionError::Mismatch { what: "the store's session", ours: id.to_string(), theirs });
+    }
+    Ok(())
 }

@@ -3,12 +3,31 @@
 
 use fesc_hybrid::verify::Witness;
 use fesc_mpc::{Party, Shared};
-use fesc_net::Channel;
+use fesc_net::message::MessagePhase::Verify;
+use fesc_net::message::ways::DOWN;
+use fesc_net::message::{Cover, Message, Sessions};
+use fesc_net::{Channel, Tag};
 
 use super::error::Result;
-use super::{phase, tag};
+use super::phase;
 use crate::InferError;
 use crate::watch::{Doing, Watch};
+
+/// A share of hidden values, given away for a check.
+const SHARE: Tag = Tag(0x0686);
+
+/// What this file sends.
+pub(super) const MESSAGES: &[Message] = &[Message {
+    tag: SHARE.0,
+    name: "shares for --verify",
+    ways: DOWN,
+    sessions: Sessions::Verify,
+    formula: "6 n; the stream of each layer and of the end, all that enters and leaves circuits under CKKS",
+    cover: Cover::GivenAway,
+    mask: "none: the server runs with --insecure-verify, for an operator who has both sides",
+    tests: &["a_server_refuses_what_it_does_not_offer"],
+    ..Message::masked("fesc-infer", &[Verify])
+}];
 
 /// A layer, and the residual stream that enters it.
 pub type Stream = (usize, Vec<i64>);
@@ -52,7 +71,7 @@ impl<'a> Recorder<'a> {
         channel.phase(phase::VERIFY);
         let streams = self.kept.iter().flatten().map(|(_, share)| share);
         for share in streams.chain(circuits.iter().flatten()) {
-            channel.send(tag::SHARE, share.ring().pack(share.values()))?;
+            channel.send(SHARE, share.ring().pack(share.values()))?;
         }
         Ok(())
     }
@@ -84,7 +103,7 @@ impl<'a> Recorder<'a> {
 /// The other side's share of the same.
 fn theirs(channel: &mut Channel, mine: &Shared) -> Result<Shared> {
     let ring = mine.ring();
-    let bytes = channel.recv(tag::SHARE, ring.packed_len(mine.len()))?;
+    let bytes = channel.recv(SHARE, ring.packed_len(mine.len()))?;
     Ok(Shared::new(ring, ring.unpack(&bytes, mine.len()).map_err(fesc_mpc::MpcError::from)?))
 }
 

@@ -8,6 +8,9 @@
 use fesc_model::outline::scale::TABLE;
 use fesc_mpc::{Ledger, Party, Role, Shared};
 use fesc_net::Tag;
+use fesc_net::message::MessagePhase::Online;
+use fesc_net::message::ways::UP;
+use fesc_net::message::{Message, Size};
 use fesc_ring::{Prg, Ring};
 use fesc_rlwe::Params;
 use fesc_rlwe::embedding::{Owner, Query, Table};
@@ -16,9 +19,27 @@ use rayon::prelude::*;
 use super::{Rescale, Side};
 use crate::{InferError, Result};
 
-const QUERIES: Tag = Tag(0x0602);
 /// Tokens of one message: 1 MB at Mamba-base.
 const GROUP: usize = 64;
+
+const QUERIES: Tag = Tag(0x0602);
+
+/// What this file sends.
+pub(crate) const MESSAGES: &[Message] = &[Message {
+    tag: QUERIES.0,
+    name: "queries to the table",
+    ways: UP,
+    size: Size::Multiple { of: 6, plus: 0, most: Size::MOST },
+    formula: "6 n (N + d), N = 2048, n tokens (at most 64), d values of a row",
+    mask: "a fresh encryption of zero for each token, and a uniform mask on the row",
+    tests: &[
+        "a_query_without_its_encryption_of_zero_names_the_token",
+        "a_row_without_its_mask_is_recognised",
+        "a_mask_on_the_message_alone_is_not_enough",
+        "one_r_for_two_tokens_names_the_pair",
+    ],
+    ..Message::masked("fesc-infer", &[Online])
+}];
 
 /// How the client gets rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]

@@ -15,7 +15,7 @@
 //! | [`Pool`], [`Head`] | normed, logits | a product each |
 //! | [`Label`], [`Floor`] | logits, at the client | comparisons; the last message goes to the client |
 
-mod embed;
+pub(crate) mod embed;
 mod gate;
 mod kernel;
 mod pool;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use fesc_infer::session::VERSION;
 use fesc_infer::session::cache::Cache;
 use fesc_infer::session::client::{Finished, KeyUse, MyKeys, RunOptions, Visit, order};
-use fesc_infer::session::handshake::{Accept, Granted, Greeting, Offer, Purpose, Reply, Step, VERSION};
+use fesc_infer::session::handshake::{Accept, Granted, Greeting, Offer, Purpose, Reply, Step};
 use fesc_infer::session::keyring::{KeyLimits, Order, Wish};
 use fesc_infer::session::message::Talk;
 use fesc_infer::session::public::Hosted;

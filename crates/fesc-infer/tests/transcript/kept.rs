@@ -7,17 +7,14 @@ use fesc_infer::audit::Cover;
 use fesc_infer::{Reveal, Schedule};
 
 use super::wire::{Mode, kept_sessions};
-use super::{
-    ENCRYPTED, TOKENS, bytes, check_kinds, check_masks, check_sizes, documents, expected_encrypted, independent, known,
-    model_of,
-};
+use super::{ENCRYPTED, TOKENS, bytes, check_kinds, check_masks, check_sizes, documents, independent, known, model_of};
 
 /// Keys: the public one, evaluation keys.
 const KEYS: [u16; 2] = [0x0705, 0x0706];
 
 /// The tags of the first session, or of a later one: no keys, nor the model's public part.
-pub fn expected(session: usize) -> BTreeSet<u16> {
-    let mut tags = expected_encrypted(Mode::Dealer, Reveal::Label);
+fn expected(session: usize) -> BTreeSet<u16> {
+    let mut tags = super::expected(Mode::Dealer, Reveal::Label, false, &ENCRYPTED);
     if session > 0 {
         tags.retain(|tag| !KEYS.contains(tag) && *tag != 0x0683);
     }

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use common::*;
 use fesc_infer::Reveal;
-use fesc_infer::audit::{Cover, End, Message, MessagePhase as Phase, message, messages};
+use fesc_infer::audit::{Cover, End, Message, MessagePhase as Phase, Sessions, message, messages};
 use fesc_infer::session::{Randomness, Report};
 use fesc_infer::{Schedule, ServerSetup};
 use fesc_model::plan::{HeScanKernel, Projection, Scan};
@@ -82,31 +82,26 @@ fn way(frame: &Frame) -> Way {
     (frame.from, frame.to)
 }
 
-/// The tags that a mode shows.
-fn expected(mode: Mode, reveal: Reveal, verify: bool) -> BTreeSet<u16> {
-    let mut tags = BTreeSet::from([0x0100, 0x0301, 0x0601, 0x0602, 0x0680, 0x0681, 0x0682, 0x0683]);
-    tags.extend(0x0302..=0x0307);
-    tags.extend((reveal == Reveal::Logits).then_some(0x0308));
-    tags.extend(verify.then_some(0x0686));
-    match mode {
-        Mode::Dealer => tags.extend([0x0401, 0x0402, 0x0403]),
-        Mode::Inline | Mode::Ahead | Mode::Prepared => {
-            tags.extend([0x0200, 0x0201, 0x0202, 0x0203, 0x0410, 0x0411]);
-            tags.extend(0x0420..=0x0425);
-        }
-    }
-    if mode == Mode::Prepared {
-        tags.extend([0x0404, 0x0685, 0x0687]);
-    }
-    tags
+/// The tags that a session of a mode shows, by the table.
+fn expected(mode: Mode, reveal: Reveal, verify: bool, plan: &Plan) -> BTreeSet<u16> {
+    let shows = |message: &&Message| match message.sessions {
+        Sessions::All => true,
+        Sessions::Logits => reveal == Reveal::Logits,
+        Sessions::Verify => verify,
+        Sessions::Dealer => mode == Mode::Dealer,
+        Sessions::Generator => mode != Mode::Dealer,
+        Sessions::Prepared => mode == Mode::Prepared,
+        Sessions::Rlwe => plan.projection == Projection::Rlwe,
+        Sessions::Ckks => plan.encrypts(),
+        // `download.rs` has a test of it.
+        Sessions::Large => false,
+    };
+    messages().filter(sent).filter(shows).map(|message| message.tag).collect()
 }
 
-/// The same for the plan with ciphertexts.
-fn expected_encrypted(mode: Mode, reveal: Reveal) -> BTreeSet<u16> {
-    let mut tags = expected(mode, reveal, false);
-    tags.remove(&0x0601);
-    tags.extend([0x0688, 0x0701, 0x0702, 0x0705, 0x0706]);
-    tags
+/// Sessions send it, not measurements alone.
+fn sent(message: &&Message) -> bool {
+    !message.phases.is_empty() && !message.phases.contains(&Phase::Measurement)
 }
 
 /// Kind, way, size and order of every message.
@@ -225,15 +220,15 @@ fn lines(frames: &[Frame], keep: impl Fn(&Message) -> bool) -> BTreeMap<Line, Ve
 }
 
 fn audit(mode: Mode, reveal: Reveal) {
-    audit_of(mode, reveal, Plan::FAST, &expected(mode, reveal, false));
+    audit_of(mode, reveal, Plan::FAST);
 }
 
-fn audit_of(mode: Mode, reveal: Reveal, plan: Plan, expected: &BTreeSet<u16>) {
+fn audit_of(mode: Mode, reveal: Reveal, plan: Plan) {
     let setup = model_of(5, plan);
     let schedule = Schedule::new(setup.outline().unwrap(), TOKENS, reveal).unwrap();
     let [first, second] = documents().map(|ids| {
         let transcript = session(model_of(5, plan), &ids, reveal, mode, false);
-        check_kinds(mode, &transcript.frames, expected);
+        check_kinds(mode, &transcript.frames, &expected(mode, reveal, false, &plan));
         check_sizes(mode, &transcript, &schedule);
         check_masks(mode, &transcript.frames);
         let answers = transcript.frames.iter().filter(|f| known(f).cover == Cover::Answer).count();
@@ -284,27 +279,22 @@ fn every_message_is_known_and_masked_dealer() {
 
 #[test]
 fn every_message_is_known_and_masked_under_encryption() {
-    let (mode, reveal) = (Mode::Dealer, Reveal::Label);
-    audit_of(mode, reveal, ENCRYPTED, &expected_encrypted(mode, reveal));
+    audit_of(Mode::Dealer, Reveal::Label, ENCRYPTED);
 }
 
 /// Shares are given away only where the server was started for it, and the table is whole: what no mode
 /// shows, no session sends.
 #[test]
 fn the_modes_show_the_whole_table() {
-    let transcript = session(model(5), &documents()[0], Reveal::Label, Mode::Dealer, true);
-    check_kinds(Mode::Dealer, &transcript.frames, &expected(Mode::Dealer, Reveal::Label, true));
+    let transcript = session(model(5), &documents()[0], Reveal::Logits, Mode::Dealer, true);
+    let shown = |mode, verify, plan| expected(mode, Reveal::Logits, verify, plan);
+    check_kinds(Mode::Dealer, &transcript.frames, &shown(Mode::Dealer, true, &Plan::FAST));
     assert!(transcript.finished.seen.is_some());
-    let all = [(Mode::Inline, false), (Mode::Prepared, false), (Mode::Dealer, true)];
-    let mut shown: BTreeSet<u16> =
-        all.iter().flat_map(|(mode, verify)| expected(*mode, Reveal::Logits, *verify)).collect();
-    shown.extend(expected_encrypted(Mode::Dealer, Reveal::Label));
-    shown.extend(kept::expected(0));
-    // After 32 pieces of 2^20 bytes, which the public part of this model does not have; `download.rs` has a
-    // test of it.
-    shown.insert(0x0684);
-    let outside = |k: &&Message| !k.phases.is_empty() && !k.phases.contains(&Phase::Measurement);
-    assert_eq!(shown, messages().filter(outside).map(|k| k.tag).collect());
+    let mut all = shown(Mode::Prepared, false, &Plan::FAST);
+    all.extend(shown(Mode::Dealer, true, &ENCRYPTED));
+    let large = |k: &&Message| k.sessions == Sessions::Large;
+    all.extend(messages().filter(large).map(|k| k.tag));
+    assert_eq!(all, messages().filter(sent).map(|k| k.tag).collect());
 }
 
 /// Another model of the same outline: the making of correlations is the same bytes, and all messages have the

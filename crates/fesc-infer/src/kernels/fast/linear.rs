@@ -11,6 +11,9 @@ use std::ops::Range;
 
 use fesc_mpc::{Ledger, Party, Role, Shared};
 use fesc_net::Tag;
+use fesc_net::message::MessagePhase::Online;
+use fesc_net::message::ways::UP;
+use fesc_net::message::{self, Sessions, Size};
 use fesc_ring::Ring;
 use fesc_rlwe::Params;
 use fesc_rlwe::linear::{Block, Message, Prepared, Server, Shape};
@@ -21,10 +24,23 @@ use crate::error::check;
 use crate::stage::Side;
 use crate::{InferError, Result};
 
-const BLOCK: Tag = Tag(0x0601);
-
 /// Columns of a tile of the transposition.
 const TILE: usize = 32;
+
+const BLOCK: Tag = Tag(0x0601);
+
+/// What this file sends.
+pub(crate) const MESSAGES: &[message::Message] = &[message::Message {
+    tag: BLOCK.0,
+    name: "blocks of linear layers",
+    ways: UP,
+    sessions: Sessions::Rlwe,
+    size: Size::Multiple { of: 6, plus: 6 * 2048, most: Size::MOST },
+    formula: "6 (N + m T), N = 2048, m features, T tokens of the block",
+    mask: "RLWE: a s + e under a fresh secret for each block and matrix",
+    tests: &["blocks_without_pads_give_the_input_away", "one_secret_for_two_blocks_gives_their_difference_away"],
+    ..message::Message::masked("fesc-infer", &[Online])
+}];
 
 /// One linear layer on one segment.
 pub struct Linear {

@@ -10,7 +10,7 @@
 //! Its scan is [`fesc_scan::Dual`].
 
 mod activate;
-mod linear;
+pub(crate) mod linear;
 mod norm;
 mod projection;
 mod steps;

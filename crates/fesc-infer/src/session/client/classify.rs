@@ -14,7 +14,7 @@ use crate::blocks::{BlockSource, BlocksAhead, FreshBlocks};
 use crate::run::{Ahead, run_client_with};
 use crate::schedule::Schedule;
 use crate::session::error::{RefusalKind, Result, SessionError};
-use crate::session::handshake::{Accept, Granted, Greeting, Purpose, Reply, Step, VERSION};
+use crate::session::handshake::{Accept, Granted, Greeting, Purpose, Reply, Step};
 use crate::session::keyring::{KeyPurpose, Shelf};
 use crate::session::message::Talk;
 use crate::session::provider::Provider;
@@ -23,7 +23,7 @@ use crate::session::report::{Report, Times};
 use crate::session::server::admission::ticket;
 use crate::session::source::stores::{Claim, StoreDirectory};
 use crate::session::source::{self, Source, Timed};
-use crate::session::{dealer, hello, phase};
+use crate::session::{VERSION, dealer, hello, phase};
 use crate::setup::ClientSetup;
 use crate::watch::{Doing, Watch};
 

@@ -12,8 +12,8 @@ use zeroize::Zeroizing;
 use crate::keys::KeySets;
 use crate::session::error::{Result, SessionError};
 use crate::session::hex::Hex32;
-use crate::session::keyring::{Claim, Claimed, Grant, KeyPurpose, MOST_DAYS, Note, Shelf, Wish};
-use crate::session::{nonce, phase, tag};
+use crate::session::keyring::{Claim, Claimed, Grant, KeyPurpose, MOST_DAYS, Note, READY, Shelf, Wish};
+use crate::session::{nonce, phase};
 use crate::watch::{Doing, Watch};
 
 /// What became of the keys of a session.
@@ -134,7 +134,7 @@ impl<'a> SessionKeys<'a> {
             }
         };
         // Sent is not received, and kept keys are read from a disk there: the run begins when they are ready.
-        channel.recv(tag::KEYS, 0)?;
+        channel.recv(READY, 0)?;
         Ok(ready)
     }
 }
@@ -181,8 +181,8 @@ impl Held<'_> {
         };
         let agreed = kept.and_then(|()| {
             channel.phase(phase::SETUP);
-            channel.send(tag::KEYS, Vec::new())?;
-            channel.recv(tag::KEYS, 0)?;
+            channel.send(READY, Vec::new())?;
+            channel.recv(READY, 0)?;
             Ok(())
         });
         if agreed.is_err() {

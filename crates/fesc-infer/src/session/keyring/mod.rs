@@ -35,10 +35,27 @@ pub use terms::{Grant, Kept, Listing, Order, Wish};
 use std::time::Duration;
 
 use fesc_hybrid::keys::KeyShape;
+use fesc_net::Tag;
+use fesc_net::message::{Message, Sessions, Size};
 
-use super::Result;
 use super::hex::Hex32;
+use super::{PUBLIC, Result};
 use crate::keys::KeySets;
+
+/// The session's keys are ready at the server; or kept on this side.
+pub(in crate::session) const READY: Tag = Tag(0x0688);
+
+/// What is said of them besides the handshake.
+pub(in crate::session) const MESSAGES: &[Message] = &[Message {
+    tag: READY.0,
+    name: "the session's keys are ready, or kept",
+    sessions: Sessions::Ckks,
+    size: Size::Exact(0),
+    formula: "0, from the server when it has them; each way when a session has ended well, if they are kept",
+    mask: "empty",
+    tests: &["keys_go_up_once_and_serve_the_next_session"],
+    ..PUBLIC
+}];
 
 /// What keys are made for.
 #[derive(Debug, Clone)]

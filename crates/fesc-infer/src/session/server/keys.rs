@@ -9,8 +9,8 @@ use crate::keys::{KeySets, Progress};
 use crate::session::error::{RefusalKind, Result, SessionError};
 use crate::session::handshake::Refusal;
 use crate::session::hex::Hex32;
-use crate::session::keyring::{Claim, Claimed, Draft, Grant, KeyPurpose, Keyring, MOST_KEYS, Over, Room, Wish};
-use crate::session::{nonce, phase, tag};
+use crate::session::keyring::{Claim, Claimed, Draft, Grant, KeyPurpose, Keyring, MOST_KEYS, Over, READY, Room, Wish};
+use crate::session::{nonce, phase};
 
 /// What a client is told whose keys are not here: deleted, retired, too old, another client's or never sent.
 /// It is the same for all of them, and tells nothing of what others keep.
@@ -110,7 +110,7 @@ impl<'a> SessionKeys<'a> {
             return Ok((self, KeySets::default()));
         }
         let taken = self.take(shapes, channel, prg, told)?;
-        channel.send(tag::KEYS, Vec::new())?;
+        channel.send(READY, Vec::new())?;
         Ok(taken)
     }
 
@@ -156,7 +156,7 @@ impl<'a> SessionKeys<'a> {
             return Ok(());
         }
         channel.phase(phase::SETUP);
-        channel.recv(tag::KEYS, 0)?;
+        channel.recv(READY, 0)?;
         match self {
             Self::Fresh { draft, name: Some(name), room } => {
                 draft.commit(name)?;
@@ -165,7 +165,7 @@ impl<'a> SessionKeys<'a> {
             Self::Kept(claim) => claim.end()?,
             Self::Fresh { name: None, .. } | Self::None | Self::Once => {}
         }
-        Ok(channel.send(tag::KEYS, Vec::new())?)
+        Ok(channel.send(READY, Vec::new())?)
     }
 }
 

@@ -32,9 +32,10 @@ use fesc_mpc::Role;
 use fesc_net::{Listener, Pending};
 use fesc_ring::memory::give_back;
 
+use super::VERSION;
 use super::dial::Dial;
 use super::error::{Result, SessionError};
-use super::handshake::{Offer, Terms, VERSION};
+use super::handshake::{Offer, Terms};
 use super::hex::Hex32;
 use super::keyring::{KeyLimits, Keyring};
 use super::provider::Provider;

@@ -57,9 +57,9 @@ fn upload(
                 }
             };
             let (_, name) = sent.send(&mut a, &mut prg(2), &mut told)?;
-            a.recv(tag::KEYS, 0)?;
-            a.send(tag::KEYS, Vec::new())?;
-            a.recv(tag::KEYS, 0)?;
+            a.recv(READY, 0)?;
+            a.send(READY, Vec::new())?;
+            a.recv(READY, 0)?;
             Ok::<_, crate::InferError>(Hex32(name))
         });
         let served = session.load(expected, &mut b, &mut prg(3), &mut |_, _| ()).and_then(|(mut held, _)| {
