@@ -133,6 +133,32 @@ fn times_are_of_the_run_and_of_the_network() {
     assert!(seconds(&far, "online_s") > 0.04 * few["rounds"].as_f64().unwrap());
 }
 
+/// Plans side by side: one is the cheapest, what cannot run says why, and a plan alone costs the same.
+#[test]
+fn plans_side_by_side() {
+    let args = ["--shape", "tiny", "--layers", "1", "--length", "128", "--provider", "dealer", "--no-time"];
+    let text = fesc(&[&["estimate", "--json", "--plan", "all", "--net", "wan3"], &args[..]].concat()).ok();
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let bytes = |row: &Value| row["online_bytes"].as_u64().unwrap() + row["offline_bytes"].as_u64().unwrap();
+    let runs: Vec<&Value> = rows.iter().filter(|row| row["runs"] == true).collect();
+    let cheapest: Vec<&&Value> = runs.iter().filter(|row| row["cheapest"] == true).collect();
+    assert_eq!(cheapest.len(), 1, "{rows:?}");
+    let fitting = runs.iter().filter(|row| row["fits_memory"] == true);
+    assert_eq!(fitting.map(|row| bytes(row)).min(), Some(bytes(cheapest[0])));
+    for row in rows.iter().filter(|row| row["runs"] == false) {
+        assert!(row["reason"].as_str().unwrap().contains("take ") && row["online_bytes"].is_null(), "{row}");
+    }
+    for plan in ["fast", "fast,activations=polynomial"] {
+        let named: Vec<_> = rows.iter().filter(|row| row["plan"] == plan && row["net"].as_str().unwrap().contains("80ms")).collect();
+        let alone = estimate(&[&args[..], &["--plan", plan]].concat());
+        assert_eq!(named.len(), 1, "{rows:?}");
+        for name in ["online_bytes", "offline_bytes", "rounds", "memory_bytes_server"] {
+            assert_eq!(named[0][name], alone[name], "{name} of {plan}");
+        }
+    }
+    fesc(&["estimate", "--shape", "tiny", "--plan", "every"]).fails(2);
+}
+
 #[test]
 fn what_can_not_be_estimated_is_a_usage_error() {
     let message = fesc(&["estimate", "--shape", "huge"]).fails(2);

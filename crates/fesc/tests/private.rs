@@ -42,10 +42,16 @@ const CLASSIFY: &[&str] = &[
 
 #[test]
 fn the_demo_runs_two_processes_to_a_label() {
-    let row: Value = serde_json::from_str(&fesc(&["demo", "--length", "100", "--json"]).ok()).unwrap();
+    let demo = |plan: &[&str]| fesc(&[&["demo", "--length", "100", "--json"], plan].concat());
+    let row: Value = serde_json::from_str(&demo(&[]).ok()).unwrap();
     assert_eq!((row["agrees"].as_bool(), row["bucket"].as_u64()), (Some(true), Some(128)), "{row}");
     assert!(row["class"].is_string() && row["online_bytes"].as_u64().unwrap() > 0, "{row}");
     assert!(row["server_learned"].as_str().unwrap().contains("bucket"));
+    assert_eq!(row["plan"], "fast");
+    let row: Value = serde_json::from_str(&demo(&["--plan", "fast,norm=nerms"]).ok()).unwrap();
+    assert_eq!((row["agrees"].as_bool(), row["plan"].as_str()), (Some(true), Some("fast,norm=nerms")), "{row}");
+    assert!(row["rests_on"].as_str().is_some_and(|text| text.contains("RLWE")), "{row}");
+    assert!(demo(&["--plan", "slow"]).fails(2).contains("fast, paper"));
 }
 
 #[test]
