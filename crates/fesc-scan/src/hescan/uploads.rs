@@ -9,10 +9,11 @@
 //! | compact | the same, x once, not for each of `i` coordinates | a mask and `log2 i` rotations for each x |
 //!
 //! A pair of packs of `r` has `r - 1` rotations and `r` conjugations for `2 r` vectors, two packs have
-//! `2 r - 2` rotations: pairing halves their uploads for one key switch. Packs of two levels or sizes go up at
-//! the higher level and size. What is left is x, which lies in the slots of every coordinate. Compact takes that away too, and merges results: coordinates are summed by `log2 i`
-//! rotations, masked and moved together. Either mask is a level: uploads of x are two levels higher, all
-//! others one, on a set that is that much deeper, and so is the kernel itself.
+//! `2 r - 2` rotations: pairing halves their uploads for one key switch. Packs of two levels or sizes go up
+//! at the higher level and size. What is left is x, which lies in the slots of every coordinate. Compact
+//! takes that away too, and merges results: coordinates are summed by `log2 i` rotations, masked and moved
+//! together. Either mask is a level: uploads of x are two levels higher, all others one, on a set that is
+//! that much deeper, and so is the kernel itself.
 //!
 //! A session's scan goes up packed, whatever the network ([`crate::encrypted`]). The other layouts are
 //! declared and compared, not run.
