@@ -182,7 +182,7 @@ impl Candidate {
 }
 
 /// What an operation costs, in transforms of one prime.
-fn transforms(chain: &Chain, operation: Operation, level: usize) -> f64 {
+pub(super) fn transforms(chain: &Chain, operation: Operation, level: usize) -> f64 {
     let (limbs, all) = ((level + 1) as f64, (level + 1 + chain.specials()) as f64);
     match operation {
         Operation::Relinearisation | Operation::Rotation | Operation::Conjugation => {

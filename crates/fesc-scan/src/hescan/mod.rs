@@ -29,6 +29,7 @@ pub mod prefix;
 #[cfg(test)]
 mod tests;
 pub mod trial;
+pub mod uploads;
 
 use fesc_hybrid::Result;
 use fesc_hybrid::backend::Backend;

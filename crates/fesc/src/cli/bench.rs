@@ -105,16 +105,18 @@ pub enum Bench {
     /// ablation_boundary).
     ///
     /// Variants: dense (states both ways), contraction (updates up, outputs down), factorised (x, a, B, C up,
-    /// outputs down). Layouts: compact (two values in each slot), paired (two channels in a slot, B beside C,
-    /// decays alone), replicated (as `bench scan --packing hybrid` takes them, and its outputs). Bytes follow
-    /// from declarations. A sample is converted up and down again between two parties in this process, and
-    /// checked.
+    /// outputs down). Dense and contraction have two values in each slot. Layouts of factorised, for the
+    /// packing hybrid: replicated (an upload for each input), packed (B, C and decays many to one, as in a
+    /// session), paired (two packs to one), compact (x once, results merged). Bytes follow from declarations.
+    /// A sample is converted up and down again between two parties in this process, and checked.
     ///
     /// Prints variant, layout, length, ciphertexts_up, ciphertexts_down, up_bytes, down_bytes (of one layer,
-    /// online), seconds (ciphertexts times those of the sample), paper_ciphertexts, paper_bytes (its
-    /// table's, which have the other boundaries of a layer in them); with --json also shape, set, values_up,
+    /// online), seconds (ciphertexts times those of the sample), unpacking (key switches that take uploads
+    /// apart and merge results), predicted_s (conversions, scan and --net), cheapest, paper_ciphertexts,
+    /// paper_bytes (its table's, which have the other boundaries of a layer in them); with --json also shape,
+    /// set, values_up,
     /// ahead_bytes (up, if uploads were made ahead), rounds, sample, up_ms, up_cpu_ms, down_ms,
-    /// down_cpu_ms (of a ciphertext, both parties), threads.
+    /// down_cpu_ms (of a ciphertext, both parties), net, threads.
     ///
     /// Example: fesc bench boundary --shape base --length 128
     Boundary(BoundaryArgs),

@@ -1,11 +1,14 @@
 //! Options of the measurements of encrypted kernels.
 
 use clap::{Args, ValueEnum};
+use fesc_net::Profile;
 use fesc_scan::hescan::Factors;
 use fesc_scan::hescan::chunks::Work;
 use fesc_scan::hescan::cut::{self, Wanted};
 use fesc_scan::hescan::paper::{FAMILIES, Family};
 use fesc_scan::hescan::prefix::Topology;
+
+use super::profile;
 
 /// Megabytes of ciphertexts at once, unless told.
 const MEMORY: u64 = 8000;
@@ -141,6 +144,10 @@ pub struct BoundaryArgs {
     /// Compute threads of each party.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
+    /// Network for which the cheapest layout is marked: none, lan, wan1, wan2, wan3, or bandwidth,rtt as in
+    /// 200mbps,10ms.
+    #[arg(long, default_value = "none", value_parser = profile)]
+    pub net: Profile,
 }
 
 /// A packing of the scan.

@@ -1,7 +1,7 @@
 //! `fesc bench boundary`: what crosses between shares and ciphertexts around one scan (paper, table
 //! ablation_boundary).
 //!
-//! Ciphertexts and bytes follow from declarations. Seconds are those of a sample, which is converted there
+//! Ciphertexts and bytes follow from declarations, layouts of a kernel from [`uploads`]. Seconds are those of a sample, which is converted there
 //! and back between two parties in this process, times the number of ciphertexts.
 
 mod sample;
@@ -9,13 +9,17 @@ mod sample;
 use anyhow::Result;
 use fesc_ckks::sets::{self, Set};
 use fesc_ckks::{Params, wire};
+use fesc_hybrid::backend::{Chain, Operation};
 use fesc_hybrid::boundary::{Fixed, MaskBound, ToShares, Values};
 use fesc_mpc::protocol::Extend;
 use fesc_mpc::{Cost, Ledger, Role};
 use fesc_ring::{LongRing, Ring};
-use fesc_scan::hescan::{HeScan, ScanShape, paper};
+use fesc_scan::hescan::uploads::{self, Declared, Prices};
+use fesc_scan::hescan::{ScanShape, paper};
+use rayon::ThreadPoolBuilder;
 use serde_json::Value;
 
+use super::ckks::Probe;
 use super::scan::{choose, scan_shape};
 use crate::cli::{BoundaryArgs, Packing, ScanArgs};
 use crate::measured::named;
@@ -48,6 +52,18 @@ struct Variant {
     uploads: Vec<(usize, usize)>,
     /// Ciphertexts on the way down.
     down: usize,
+    /// What a kernel makes of it, and seconds on the network; nothing where no kernel takes it.
+    own: Option<Own>,
+}
+
+/// A layout of a kernel.
+struct Own {
+    params: Params,
+    set: Set,
+    unpacking: u64,
+    /// With the kernel itself.
+    predicted_s: f64,
+    cheapest: bool,
 }
 
 impl Variant {
@@ -61,7 +77,7 @@ pub fn run(args: &BoundaryArgs, format: Format) -> Result<()> {
     let shape = scan_shape(&args.shape, args.length as usize)?;
     let layers = named(&args.shape)?.shape().layers as u64;
     let progress = Progress::start("boundary");
-    let scan = ScanArgs::new(Packing::Hybrid, &args.shape, args.length);
+    let scan = ScanArgs { packed: true, ..ScanArgs::new(Packing::Hybrid, &args.shape, args.length) };
     let plan = choose(&scan, shape)?;
     let params = plan.set.params()?;
     progress.say(format!("{}: converting a sample of {} ciphertexts", plan.set.name, args.sample));
@@ -70,20 +86,41 @@ pub fn run(args: &BoundaryArgs, format: Format) -> Result<()> {
     let (level, values) = (params.levels(), 2 * params.slots() * ciphertexts);
     let size = Size { level, ciphertexts, values, threads: args.threads.into() };
     let sample = Sample::measure(&params, &plan.set, &size)?;
+    progress.say(format!("{}: a key switch", plan.set.name));
+    let prices = prices(args, &plan.set, &sample)?;
     drop(progress);
     let mut variants = compact_ones(&shape, &params);
-    variants.push(Variant {
-        name: "factorised",
-        layout: "replicated",
-        values: paper::boundary(&shape).0,
-        uploads: (0..plan.kernel.inputs()).map(|i| (plan.kernel.level(i), 1)).collect(),
-        down: plan.kernel.results(),
-    });
+    let layouts = uploads::declare(&plan)?;
+    variants.extend(own_ones(&layouts, &prices, paper::boundary(&shape).0)?);
     let mut report = Report::new(format);
     for variant in variants {
         report.add(row(args, &plan.set, &params, &variant, layers, &sample)?)?;
     }
     report.finish()
+}
+
+/// What the network and this machine take.
+fn prices(args: &BoundaryArgs, set: &Set, sample: &Sample) -> Result<Prices> {
+    let one = ThreadPoolBuilder::new().num_threads(1).build()?;
+    let probe = one.install(|| Probe::new(set, |level| level == set.levels, 0.0))?;
+    let rotation = probe.seconds(Operation::Rotation, set.levels);
+    let transforms = Chain::of_set(set).switch_transforms(set.levels) as f64;
+    let convert_s = [sample.up_expanded(args.threads).seconds, sample.down.seconds];
+    let transform_s = rotation / transforms / f64::from(args.threads);
+    Ok(Prices { bits_per_second: args.net.bits_per_second, transform_s, convert_s })
+}
+
+/// The layouts of the kernel, the cheapest one marked.
+fn own_ones(layouts: &[Declared], prices: &Prices, values: u64) -> Result<Vec<Variant>> {
+    let least = uploads::cheapest(layouts, prices);
+    let variant = |(i, d): (usize, &Declared)| {
+        let (predicted_s, cheapest) = (d.seconds(prices), least == Some(i));
+        let own = Own { params: d.set.params()?, set: d.set, unpacking: d.unpacking, predicted_s, cheapest };
+        let uploads = d.uploads.iter().map(|(&level, &n)| (level, n)).collect();
+        let (layout, down) = (d.layout.name(), d.results);
+        Ok(Variant { name: "factorised", layout, values, uploads, down, own: Some(own) })
+    };
+    layouts.iter().enumerate().map(variant).collect()
 }
 
 /// What does not depend on a kernel: two values in each slot, all at the top level.
@@ -94,17 +131,10 @@ fn compact_ones(shape: &ScanShape, params: &Params) -> Vec<Variant> {
         [tokens * shape.channels(), tokens * heads, tokens * groups * state].map(|n| n as u64);
     let dense = outputs * state as u64;
     let full = |values: u64| values.div_ceil(2 * slots) as usize;
-    let variant = |name, layout, values, up, down| Variant { name, layout, values, uploads: vec![(top, up)], down };
-    let compact = |name, values, down| variant(name, "compact", values, full(values), full(down));
-    // Channels two to a slot, B beside C; decays, which all channels of a head share, alone.
-    let paired = full(outputs) + decays.div_ceil(slots) as usize + states.div_ceil(slots) as usize;
-    let factors = paper::boundary(shape).0;
-    vec![
-        compact("dense", dense + decays, dense),
-        compact("contraction", dense + decays + states, outputs),
-        compact("factorised", factors, outputs),
-        variant("factorised", "paired", factors, paired, full(outputs)),
-    ]
+    let variant =
+        |name, values, up, down| Variant { name, layout: "compact", values, uploads: vec![(top, up)], down, own: None };
+    let compact = |name, values, down| variant(name, values, full(values), full(down));
+    vec![compact("dense", dense + decays, dense), compact("contraction", dense + decays + states, outputs)]
 }
 
 /// How results are converted.
@@ -143,6 +173,8 @@ fn row(
     layers: u64,
     sample: &Sample,
 ) -> Result<Row> {
+    let own = variant.own.as_ref();
+    let (params, set) = own.map_or((params, set), |own| (&own.params, &own.set));
     let (cost, ahead) = declared(params, set, variant, layers)?;
     let up = sample.up_expanded(args.threads);
     let seconds = variant.up() as f64 * up.seconds + variant.down as f64 * sample.down.seconds;
@@ -156,6 +188,9 @@ fn row(
         .with("up_bytes", cost.p0_to_p1_bytes)
         .with("down_bytes", cost.p1_to_p0_bytes)
         .with("seconds", seconds)
+        .with("unpacking", own.map(|own| own.unpacking))
+        .with("predicted_s", own.map(|own| own.predicted_s))
+        .with("cheapest", own.is_some_and(|own| own.cheapest))
         .with("paper_ciphertexts", table.map_or(Value::Null, |(n, _)| n.into()))
         .with("paper_bytes", table.map_or(Value::Null, |(_, gb)| (gb * 1e9).into()))
         .detail("shape", args.shape.as_str())
@@ -168,6 +203,7 @@ fn row(
         .detail("up_cpu_ms", up.cpu_s * 1e3)
         .detail("down_ms", sample.down.seconds * 1e3)
         .detail("down_cpu_ms", sample.down.cpu_s * 1e3)
+        .detail("net", args.net.to_string())
         .detail("threads", args.threads))
 }
 
