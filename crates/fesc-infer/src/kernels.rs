@@ -50,12 +50,11 @@ pub fn supported(plan: &Plan) -> Result<()> {
 /// What a plan has no kernel for, and what to take instead.
 fn lacks(plan: &Plan) -> Option<&'static str> {
     let Plan { numbers, projection: _, scan, activations: _, exp, clamp, norm: _ } = plan;
-    let sums = *scan == plan::Scan::HeScan(plan::HeScanKernel::Dual);
     match () {
         () if *numbers != Plan::FAST.numbers => Some("its numbers are for computing in the clear: take those of paper"),
         () if !clamp => Some("without the clamp a product with A wraps around: take clamp=yes"),
         // The twin's reason, too.
-        () if sums && *exp != plan::ExpForm::Power => {
+        () if scan.exp().is_some_and(|only| only != *exp) => {
             Some("he-dual takes exp of sums, and only this exp is right near 0: take exp=stable, or scan=dual")
         }
         () => None,
@@ -170,7 +169,7 @@ mod tests {
             ("", "must begin with"),
             ("paper-44", "take those of paper"),
             ("paper,clamp=no", "take clamp=yes"),
-            ("paper,scan=he-dual", "take exp=stable, or scan=dual"),
+            ("paper,scan=he-dual,exp=mmexp", "take exp=stable, or scan=dual"),
             ("fast,scan=he-dual,exp=fine", "take exp=stable, or scan=dual"),
         ] {
             let refused = private_plan(name).unwrap_err().to_string();

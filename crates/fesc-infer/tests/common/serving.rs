@@ -58,6 +58,7 @@ pub fn limits() -> Limits {
         prepared_days: 1,
         keys: KeyLimits { bytes: 1 << 30, client_bytes: 1 << 29, age: Duration::from_secs(3600) },
         queue_bytes: 64 << 20,
+        encrypted_bytes: 1 << 30,
         grace: Duration::from_secs(1),
     }
 }

@@ -17,7 +17,6 @@ use super::exponent::Exp;
 use super::quantize::Quantizer;
 use super::range::Run;
 use crate::outline::Scales;
-use crate::plan::HeScanKernel;
 use crate::{Plan, Result, Shape, plan};
 
 /// What a scan takes, one row per token.
@@ -66,7 +65,7 @@ pub(super) fn new(q: &Quantizer, plan: &Plan, scales: &Scales, exp: Exp, skip: &
             let [chunk, document] = *sums;
             Box::new(dual::Dual { scales: *scales, chunk, document, skip: d(scales.mixed)? })
         }
-        (plan::Scan::HeScan(HeScanKernel::Dual), Exp::Sums(_)) if plan.exp != plan::ExpForm::Power => {
+        (scan, Exp::Sums(_)) if scan.exp().is_some_and(|only| only != plan.exp) => {
             // The kernel's sums are cut as is cheapest under CKKS, which only its own crate knows.
             let remedy = "take exp=stable, or scan=dual: he-dual takes exp of sums where its twin multiplies exps, \
                           which is the same only for an exp that is right near 0";
