@@ -169,6 +169,7 @@ impl From<ScanError> for InferError {
     fn from(error: ScanError) -> Self {
         match error {
             ScanError::Mpc(error) => error.into(),
+            ScanError::Hybrid(error) => error.into(),
             error => InferError::Scan(error),
         }
     }
@@ -185,7 +186,10 @@ mod tests {
 
     #[test]
     fn a_peer_that_dies_in_the_scan_is_named_as_such() {
-        let error = InferError::from(ScanError::Mpc(MpcError::Net(NetError::Closed { index: 7 })));
+        let closed = || NetError::Closed { index: 7 };
+        let error = InferError::from(ScanError::Mpc(MpcError::Net(closed())));
         assert!(matches!(error, InferError::Mpc(MpcError::Net(NetError::Closed { index: 7 }))), "{error:?}");
+        let error = InferError::from(ScanError::Hybrid(HybridError::Net(closed())));
+        assert!(matches!(error, InferError::Hybrid(HybridError::Net(NetError::Closed { index: 7 }))), "{error:?}");
     }
 }
