@@ -142,8 +142,8 @@ struct Sums {
     agree: usize,
     seconds: f64,
     online: f64,
-    online_bytes: f64,
-    key_bytes: f64,
+    online_bytes: u64,
+    key_bytes: u64,
 }
 
 impl Sums {
@@ -155,8 +155,8 @@ impl Sums {
             agree: 0,
             seconds: 0.0,
             online: 0.0,
-            online_bytes: 0.0,
-            key_bytes: 0.0,
+            online_bytes: 0,
+            key_bytes: 0,
         }
     }
 
@@ -168,8 +168,8 @@ impl Sums {
         self.agree += usize::from(class == twin);
         self.seconds += number(found, "seconds")?;
         self.online += number(found, "online_s")?;
-        self.online_bytes = self.online_bytes.max(number(found, "online_bytes")?);
-        self.key_bytes += number(found, "key_bytes")?;
+        self.online_bytes = self.online_bytes.max(number(found, "online_bytes")? as u64);
+        self.key_bytes += number(found, "key_bytes")? as u64;
         Ok(())
     }
 
