@@ -28,12 +28,15 @@ pub enum InferError {
     Hybrid(#[from] HybridError),
     /// Weights that are larger than the masks of a projection under encryption are for.
     #[error(
-        "weights of layer {layer} reach 2^{:.1} where 2^{:.1} is the bound of a projection under encryption; take projection=rlwe",
-        .bound.log2(), .most.log2()
+        "the {matrix} projection of layer {layer}: with its weights a result can be {bound:.1}, and {most:.1} is the most that a mask \
+         covers under encryption (sums of magnitudes of 8 sqrt(2 rows) in a column and of 8 in a channel's taps), so that it \
+         would show; take projection=rlwe in the plan, or train with smaller weights"
     )]
     WeightBound {
         /// Which layer.
         layer: usize,
+        /// Which projection.
+        matrix: &'static str,
         /// The largest result that they can have.
         bound: f64,
         /// The largest that is masked.
@@ -166,6 +169,7 @@ impl From<ScanError> for InferError {
     fn from(error: ScanError) -> Self {
         match error {
             ScanError::Mpc(error) => error.into(),
+            ScanError::Hybrid(error) => error.into(),
             error => InferError::Scan(error),
         }
     }
@@ -182,7 +186,10 @@ mod tests {
 
     #[test]
     fn a_peer_that_dies_in_the_scan_is_named_as_such() {
-        let error = InferError::from(ScanError::Mpc(MpcError::Net(NetError::Closed { index: 7 })));
+        let closed = || NetError::Closed { index: 7 };
+        let error = InferError::from(ScanError::Mpc(MpcError::Net(closed())));
         assert!(matches!(error, InferError::Mpc(MpcError::Net(NetError::Closed { index: 7 }))), "{error:?}");
+        let error = InferError::from(ScanError::Hybrid(HybridError::Net(closed())));
+        assert!(matches!(error, InferError::Hybrid(HybridError::Net(NetError::Closed { index: 7 }))), "{error:?}");
     }
 }

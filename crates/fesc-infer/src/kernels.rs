@@ -165,7 +165,7 @@ mod tests {
             ("", "must begin with"),
             ("paper-44", "take those of paper"),
             ("paper,clamp=no", "take clamp=yes"),
-            ("paper,scan=he-dual", "take exp=stable, or scan=dual"),
+            ("paper,scan=he-dual,exp=mmexp", "take exp=stable, or scan=dual"),
             ("fast,scan=he-dual,exp=fine", "take exp=stable, or scan=dual"),
         ] {
             let refused = private_plan(name).unwrap_err().to_string();

@@ -63,6 +63,7 @@ mod error;
 pub mod fuzzing;
 pub mod kernels;
 pub mod keys;
+pub mod memory;
 mod run;
 mod schedule;
 pub mod session;

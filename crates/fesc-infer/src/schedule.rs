@@ -318,9 +318,14 @@ impl Schedule {
     /// # Errors
     /// If a stage does not fit the ring.
     pub fn works(&self) -> Result<Vec<StageWork>> {
+        self.works_of(self.outline.shape().layers)
+    }
+
+    /// The same of the first layers.
+    pub(crate) fn works_of(&self, layers: usize) -> Result<Vec<StageWork>> {
         let mut works = Vec::new();
         let encrypts = self.outline.plan().encrypts();
-        for (layer, s) in self.blocks_in_order().filter(|_| encrypts) {
+        for (layer, s) in self.blocks_in_order().filter(|(layer, _)| encrypts && *layer < layers) {
             let block = Block::new(self, layer, &s)?;
             works.extend(block.works().map(|(stage, work)| StageWork { stage, layer, segment: s.index, work }));
         }

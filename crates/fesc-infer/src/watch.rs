@@ -11,6 +11,8 @@ pub enum Doing {
     Handshake,
     /// Moving the public part, of this many bytes.
     Setup(u64),
+    /// Laying out what a run computes, at the server.
+    Schedule,
     /// Correlations are being set up.
     Correlations,
     /// Fresh CKKS keys are to be made, of this many bytes.

@@ -8,12 +8,13 @@ use common::*;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 
+use fesc_infer::kernels::private_plan;
 use fesc_infer::session::SessionError;
 use fesc_infer::session::public::{Hosted, Known};
 use fesc_infer::{BlockId, ClientSetup, Embedding, InferError, Matrix, Result, SCHEME, ServerSetup};
 use fesc_model::outline::Outline;
-use fesc_model::twin::{Plan, Twin};
-use fesc_model::{Model, Shape, Weights};
+use fesc_model::twin::{Calibration, Plan, Twin};
+use fesc_model::{Config, Model, Shape, Weights};
 use fesc_ring::Prg;
 use fesc_rlwe::Params;
 use fesc_rlwe::linear::Block;
@@ -269,4 +270,33 @@ fn a_public_part_stays_in_its_file() {
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     assert!(matches!(open(&bytes), Err(SessionError::WrongModel { .. })));
+}
+
+/// Larger weights than the masks of a projection under encryption are for: refused before anything of the
+/// model is published, and not when a client's session meets them.
+#[test]
+fn weights_above_the_bound_of_a_projection_are_refused_when_the_model_is_published() {
+    let config = Config::new(Shape { layers: 2, ..shape() }).unwrap();
+    let publish = |plan: &str, change: &dyn Fn(&mut Weights)| {
+        let mut weights = Weights::random(&config, Some(5), &mut Prg::from_seed([3; 16]));
+        change(&mut weights);
+        let model = Model::new(config.clone(), weights).unwrap();
+        let calibration = Calibration::collect(&model, &[document(60, 101)]).unwrap();
+        let twin = Twin::new(&model, &calibration, private_plan(plan).unwrap()).unwrap();
+        ServerSetup::new(twin, [7; 32]).map(|_| ()).map_err(|e| e.to_string())
+    };
+    // One column of z, which may have 8 sqrt(2 rows) times 8, and all of the output.
+    let input = |w: &mut Weights| w.layers[0].in_proj[..shape().d_model].fill(20.0);
+    let output = |w: &mut Weights| w.layers[1].out_proj.iter_mut().for_each(|v| *v = 4f32.copysign(*v));
+    for (change, place) in
+        [(&input as &dyn Fn(&mut Weights), "input projection of layer 0"), (&output, "output projection of layer 1")]
+    {
+        let said = publish("fast,projection=ckks", change).unwrap_err();
+        for part in [place, "a result can be", "the most that a mask", "take projection=rlwe", "smaller weights"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        // Control: the plan that has no such bound.
+        publish("fast", change).unwrap();
+    }
+    publish("fast,projection=ckks", &|_| ()).unwrap();
 }

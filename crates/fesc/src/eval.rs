@@ -11,11 +11,15 @@ use serde_json::Value;
 use crate::classifier::Plain;
 use crate::cli::EvalArgs;
 use crate::corpus::{self, Tokens};
+use crate::private;
 use crate::progress::Progress;
 use crate::report::{Format, Report, Row};
 
 /// Classifies every document at every length and prints one result for each length.
 pub fn run(args: &EvalArgs, format: Format) -> Result<()> {
+    if !args.private.is_empty() {
+        return private::eval(args, format);
+    }
     let plain = Plain::load(&args.model)?;
     let classifier = &plain.classifier;
     let longest = args.length.iter().copied().max().unwrap_or(1) as usize;

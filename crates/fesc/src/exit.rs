@@ -141,7 +141,7 @@ fn infer(error: &InferError) -> Option<u8> {
         InferError::Ring(_) | InferError::Answer { .. } => PEER,
         InferError::Rlwe(e) => return rlwe(e),
         InferError::Hybrid(e) => return hybrid(e),
-        InferError::Length { .. } | InferError::Document { .. } => LIMIT,
+        InferError::Length { .. } | InferError::Document { .. } | InferError::WeightBound { .. } => LIMIT,
         _ => return None,
     })
 }

@@ -6,90 +6,19 @@
 #[allow(dead_code)]
 mod support;
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::place::Place;
-use support::server::Listening;
-use support::{Run, Watched, fesc, rows, tiny};
+use support::kept::Kept;
+use support::{fesc, rows, tiny};
 
 /// Names of `keys list`.
 const LISTED: [&str; 11] =
     ["name", "sets", "bucket", "bytes", "age_s", "left_s", "usable", "in_use", "plan", "degrees", "keys"];
 
-/// A network on which an upload and a run take a moment.
-const NET: [&str; 4] = ["--net", "1gbps,10ms", "--timeout", "20"];
-
-/// A server with a list of one client, and its options.
-struct Kept {
-    place: Place,
-    identity: [String; 4],
-}
-
-impl Kept {
-    fn new() -> Self {
-        let place = Place::new(1);
-        let made = fesc(&["keygen", "--client", "--out", &place.text("one"), "--json"]).ok();
-        let made: Value = serde_json::from_str(&made).unwrap();
-        let text = |key: &str| made[key].as_str().unwrap().to_string();
-        fs::write(place.path("clients"), format!("{}\n", text("list_line"))).unwrap();
-        let identity = ["--key".into(), text("key"), "--cert".into(), text("certificate")];
-        Self { place, identity }
-    }
-
-    fn serve(&self, more: &[&str]) -> Listening {
-        let clients = self.place.text("clients");
-        let args = ["--plan", "fast,projection=ckks", "--clients", &clients, "-vv"];
-        self.place.serve(&[&args[..], &NET, more].concat())
-    }
-
-    fn options<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
-        self.identity.iter().map(String::as_str).chain(NET).chain(more.iter().copied()).collect()
-    }
-
-    fn classify(&self, server: &Listening, more: &[&str]) -> Value {
-        let row = self.place.classify(server, &tiny::text(3), &self.options(more)).remove(0);
-        assert_eq!(row["label"].as_u64(), Some(self.place.twin(&tiny::text(3))), "the twin's label");
-        row
-    }
-
-    fn watch(&self, server: &Listening) -> Watched {
-        self.place.watch(server, "classify", &tiny::text(3), &self.options(&[]))
-    }
-
-    fn keys(&self, server: &Listening, what: &[&str]) -> Run {
-        let (address, pin, state) =
-            (server.text("listening"), server.text("fingerprint"), self.place.text("client-state"));
-        let reach = ["--server", &address, "--pin", &pin, "--state", &state, "--json"];
-        fesc(&[&["keys"], what, &reach, &self.identity.each_ref().map(String::as_str)].concat())
-    }
-
-    /// Files of keys at the server, and at the client. All are private.
-    fn files(&self) -> [Vec<PathBuf>; 2] {
-        [("state", "keys-server"), ("client-state", "keys-client")].map(|(state, name)| {
-            let directory = self.place.path(state).join(name);
-            let files: Vec<PathBuf> = match fs::read_dir(&directory) {
-                Ok(files) => files.map(|e| e.unwrap().path()).collect(),
-                Err(_) => return Vec::new(),
-            };
-            for path in files.iter().chain([&directory]) {
-                assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o077, 0, "{path:?}");
-            }
-            files
-        })
-    }
-
-    fn counts(&self) -> [usize; 2] {
-        self.files().map(|files| files.len())
-    }
-}
-
 #[test]
 fn keys_are_sent_once_listed_and_deleted() {
-    let kept = Kept::new();
+    let kept = Kept::new("fast,projection=ckks");
     let server = kept.serve(&[]);
     let once = kept.classify(&server, &["--keys", "once"]);
     let first = kept.classify(&server, &[]);
@@ -128,7 +57,7 @@ fn keys_are_sent_once_listed_and_deleted() {
 
 #[test]
 fn keys_over_the_quota_are_refused_with_numbers_and_remedies() {
-    let kept = Kept::new();
+    let kept = Kept::new("fast,projection=ckks");
     let server = kept.serve(&["--keys-per-client", "1000000"]);
     let said = kept.place.refused(&server, &tiny::text(3), 4, &kept.options(&[]));
     for part in ["0 keys of 0 bytes", "1000000 bytes", "fesc keys delete", "--keys once"] {
@@ -139,22 +68,13 @@ fn keys_over_the_quota_are_refused_with_numbers_and_remedies() {
     server.stop();
 }
 
-impl Kept {
-    /// What the log of a run says.
-    fn watch_said(&self, server: &Listening) -> String {
-        let (code, said) = self.watch(server).end(Duration::from_secs(60));
-        assert_eq!(code, Some(0), "{said}");
-        said
-    }
-}
-
 /// What the log says where a side is killed: during the upload, and behind the first conversion to shares.
 const UPLOAD: &str = "keys, ";
 const COMPUTES: &str = "segment 0: silu";
 
 #[test]
 fn a_client_that_is_killed_leaves_no_keys_that_serve() {
-    let kept = Kept::new();
+    let kept = Kept::new("fast,projection=ckks");
     let mut server = kept.serve(&[]);
     for (phase, before) in [(UPLOAD, false), (COMPUTES, false), (COMPUTES, true)] {
         if before {
@@ -183,7 +103,7 @@ fn a_client_that_is_killed_leaves_no_keys_that_serve() {
 
 #[test]
 fn a_server_that_is_killed_leaves_no_keys_that_serve() {
-    let kept = Kept::new();
+    let kept = Kept::new("fast,projection=ckks");
     let mut server = kept.serve(&[]);
     for (phase, before) in [(UPLOAD, false), (COMPUTES, false), (COMPUTES, true)] {
         if before {

@@ -14,24 +14,7 @@ use std::time::{Duration, Instant};
 use support::disk::{Disk, unused};
 use support::place::Place;
 use support::server::Listening;
-use support::{Watched, signal, tiny};
-
-/// Every stage of a run.
-const STAGES: [&str; 13] = [
-    "embedding",
-    "norm",
-    "in_proj",
-    "silu",
-    "steps",
-    "scan",
-    "gate",
-    "gated_norm",
-    "out_proj",
-    "final_norm",
-    "pool",
-    "head",
-    "reveal",
-];
+use support::{STAGES, Watched, signal, tiny};
 
 /// A network with a round trip of 10 ms.
 const NET: [&str; 4] = ["--net", "1gbps,10ms", "--timeout", "20"];

@@ -125,7 +125,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server of this classifier: labels only, four sessions at once, documents of up to 4,096 tokens.
+    /// A server of this classifier: labels only, four sessions at once, documents of up to 4,096 tokens, no
+    /// limit on memory under encryption.
     pub fn builder(classifier: Classifier) -> ServerBuilder {
         let limits = Limits {
             sessions: 4,
@@ -136,6 +137,7 @@ impl Server {
             prepared_days: 30,
             keys: KeyLimits { bytes: 20 << 30, client_bytes: 2 << 30, age: Duration::from_secs(30 * 86_400) },
             queue_bytes: 1 << 30,
+            encrypted_bytes: u64::MAX,
             grace: Duration::from_secs(10),
         };
         let access = AccessOptions { clients: None, state: PathBuf::new(), log: PathBuf::new(), log_bytes: 8 << 20 };

@@ -49,6 +49,14 @@ impl Matrix {
         }
     }
 
+    /// What people call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Matrix::InProj => "input",
+            Matrix::OutProj => "output",
+        }
+    }
+
     /// Its shape as a linear layer.
     ///
     /// # Errors

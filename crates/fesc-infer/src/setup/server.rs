@@ -21,6 +21,7 @@ use super::layout::{Layout, write_elements};
 use super::seeds::Seeds;
 use super::stored::nameless;
 use super::vault::{Filling, Vault};
+use crate::kernels;
 use crate::stage::{Embedding, Widths};
 use crate::{InferError, Result};
 
@@ -71,8 +72,8 @@ impl ServerSetup {
     /// Publishes a model under a master seed of the operator, with an encrypted table.
     ///
     /// # Errors
-    /// If the twin is not of the fast preset, a shape does not fit the ring, or the system's directory for
-    /// temporary files has no room.
+    /// If the plan has weights under encryption that are too large for it, a shape does not fit the ring, or
+    /// the system's directory for temporary files has no room.
     pub fn new(twin: impl Borrow<Twin>, master: [u8; 32]) -> Result<Self> {
         Self::with_embedding(twin, master, Embedding::Encrypted)
     }
@@ -98,6 +99,7 @@ impl ServerSetup {
         directory: &Path,
     ) -> Result<Self> {
         let twin = twin.borrow();
+        kernels::paper::check_weights(twin)?;
         let (params, outline) = (Params::linear()?, twin.outline()?);
         let seeds = Seeds::new(twin, &Zeroizing::new(master), params)?;
         let layout = Layout { params, shape: *outline.shape(), seed: seeds.public() };

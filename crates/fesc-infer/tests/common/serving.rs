@@ -1,7 +1,7 @@
 //! A server on a socket, with a model so small that a session takes a moment.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use fesc_infer::session::server::access::AccessOptions;
 use fesc_infer::session::server::{Audience, Event, Limits, Options, Server};
 use fesc_infer::session::source::stores::Amount;
 use fesc_infer::session::{Dial, Provider, Randomness, RefusalKind, SessionError};
-use fesc_infer::{Reveal, ServerSetup, Unwatched};
+use fesc_infer::{Doing, Reveal, ServerSetup, Unwatched};
 use fesc_model::Shape;
 use fesc_model::twin::Twin;
 use fesc_net::{ClientSecurity, Config, Listener, ServerSecurity};
@@ -21,20 +21,26 @@ use fesc_ring::Prg;
 
 use super::{shape, twin};
 
-/// Why sessions failed, in words.
+/// Why sessions failed, in words, and how many runs were laid out.
 #[derive(Clone, Default)]
-pub struct Failures(Arc<Mutex<Vec<String>>>);
+pub struct Failures(Arc<Mutex<Vec<String>>>, Arc<AtomicUsize>);
 
 impl Failures {
     pub fn all(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
+
+    pub fn laid_out(&self) -> usize {
+        self.1.load(Ordering::Relaxed)
+    }
 }
 
 impl Audience for Failures {
     fn event(&self, _: u64, event: Event<'_>) {
-        if let Event::Failed(error) = event {
-            self.0.lock().unwrap().push(error.to_string());
+        match event {
+            Event::Failed(error) => self.0.lock().unwrap().push(error.to_string()),
+            Event::Doing(Doing::Schedule) => _ = self.1.fetch_add(1, Ordering::Relaxed),
+            _ => {}
         }
     }
 }
@@ -58,6 +64,7 @@ pub fn limits() -> Limits {
         prepared_days: 1,
         keys: KeyLimits { bytes: 1 << 30, client_bytes: 1 << 29, age: Duration::from_secs(3600) },
         queue_bytes: 64 << 20,
+        encrypted_bytes: 1 << 30,
         grace: Duration::from_secs(1),
     }
 }

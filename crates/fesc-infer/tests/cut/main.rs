@@ -6,10 +6,12 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod encrypted;
 mod memory;
 mod socket;
 
 use common::{shape, twin};
+use fesc_hybrid::HybridError;
 use fesc_infer::{InferError, ServerSetup};
 use fesc_model::Shape;
 use fesc_mpc::MpcError;
@@ -24,7 +26,9 @@ fn model() -> ServerSetup {
 /// The error of the channel under an error of a run, if that is what it is.
 fn of_channel(error: &InferError) -> Option<&NetError> {
     match error {
-        InferError::Net(e) | InferError::Mpc(MpcError::Net(e)) => Some(e),
+        InferError::Net(e)
+        | InferError::Mpc(MpcError::Net(e))
+        | InferError::Hybrid(HybridError::Net(e) | HybridError::Mpc(MpcError::Net(e))) => Some(e),
         _ => None,
     }
 }

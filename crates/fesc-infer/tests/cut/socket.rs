@@ -29,23 +29,23 @@ const STRIDE: usize = 9;
 
 /// Which way a frame goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub enum Way {
     ToServer,
     ToClient,
 }
 
 /// Where a line is cut: in place of this frame.
-type Cut = Option<(Way, usize)>;
+pub type Cut = Option<(Way, usize)>;
 
 /// Forwards connections frame by frame, one after the other, and tells the tags that went each way.
-struct Line {
-    address: String,
-    cut: Arc<Mutex<Cut>>,
-    went: Receiver<[Vec<u16>; 2]>,
+pub struct Line {
+    pub address: String,
+    pub cut: Arc<Mutex<Cut>>,
+    pub went: Receiver<[Vec<u16>; 2]>,
 }
 
 impl Line {
-    fn to(server: String) -> Self {
+    pub fn to(server: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (tell, went) = channel();
@@ -90,10 +90,10 @@ fn forward(mut from: TcpStream, mut to: TcpStream, cut: Option<usize>) -> Vec<u1
 }
 
 /// How a session ended at the server: well, or by the peer's end, or by something else.
-type Ended = Result<(), String>;
+pub type Ended = Result<(), String>;
 
 /// Tells the test how sessions end.
-struct Told(Mutex<Sender<Ended>>);
+pub struct Told(pub Mutex<Sender<Ended>>);
 
 impl Audience for Told {
     fn event(&self, _: u64, event: Event<'_>) {
@@ -106,7 +106,7 @@ impl Audience for Told {
     }
 }
 
-fn by_peer(error: &SessionError) -> bool {
+pub fn by_peer(error: &SessionError) -> bool {
     match error {
         SessionError::Net(e) | SessionError::Mpc(MpcError::Net(e)) => gone(e),
         SessionError::Infer(e) => of_channel(e).is_some_and(gone),

@@ -11,6 +11,7 @@ use std::time::Duration;
 use common::serving::limits;
 use fesc_infer::session::client::{Finished, KeyUse, MyKeys};
 use fesc_infer::session::keyring::{Grant, KeyLimits, Order, Wish};
+use fesc_infer::session::server::Limits;
 use fesc_infer::session::{Hex32, RefusalKind};
 use fesc_infer::{Doing, Stage, Unwatched, Watch};
 use fesc_model::twin::Rounding;
@@ -253,4 +254,69 @@ fn a_client_lists_and_deletes_its_own_keys() {
         assert!(!session.keys(0).reused);
         assert!(session.failed(1)[0].contains("no such keys"));
     });
+}
+
+/// A client that is refused costs the server no more than the refusal.
+#[test]
+fn a_run_is_laid_out_after_its_budget_was_looked_at() {
+    let world = World::new();
+    world.budgets(["1", "0", "unlimited"]);
+    world.serve(limits().keys, true, |session| {
+        assert!(session.keys(0).kept && session.failures.laid_out() == 1);
+        for who in [0, 1] {
+            assert_eq!(refused(session.classify(who)).0, RefusalKind::Budget);
+            assert_eq!(refused(session.ask(who, wish(None))).0, RefusalKind::Budget);
+        }
+        assert_eq!(session.failures.laid_out(), 1, "for nobody who is refused");
+        assert!(session.keys(2).kept && session.failures.laid_out() == 2, "control");
+    });
+}
+
+/// Asks as another client when a session computes.
+struct Asks<'a>(&'a dyn Fn(), bool);
+
+impl Watch for Asks<'_> {
+    fn doing(&mut self, doing: Doing) {
+        if matches!(doing, Doing::Stage(Stage::Silu, ..)) {
+            self.0();
+            self.1 = true;
+        }
+    }
+}
+
+/// Keys and ciphertexts of all sessions fit the memory that they may take together.
+#[test]
+fn a_session_whose_keys_and_ciphertexts_find_no_room_is_refused_with_numbers() {
+    let (world, need) = (World::new(), schedule().encrypted_memory().unwrap());
+    assert!(need > schedule().keys().memory(), "keys, and what is computed");
+    let within = |encrypted_bytes| Limits { encrypted_bytes, ..limits() };
+    world
+        .serve_within(within(2 * need - 1), true, |session| {
+            let ask = || session.ask(1, wish(None));
+            let other = || {
+                let (kind, said) = refused(ask());
+                assert_eq!(kind, RefusalKind::Busy);
+                for part in [format!("takes {need} bytes"), (2 * need - 1).to_string(), "try again later".into()] {
+                    assert!(said.contains(&part), "{part}: {said}");
+                }
+            };
+            let mut asks = Asks(&other, false);
+            assert!(session.run(0, Some(session.state(0)), &mut asks).is_ok() && asks.1);
+            session.failed(1);
+            // It is free again, and there is nothing of the other client.
+            assert!(ask().is_ok() && world.counts() == [1, 1, 0, 0]);
+        })
+        .unwrap();
+    // Control: room for two.
+    let admit = |session: &world::Session<'_>| assert!(session.ask(1, wish(None)).is_ok());
+    world
+        .serve_within(within(2 * need), true, |session| {
+            let both = || admit(session);
+            assert!(session.run(0, Some(session.state(0)), &mut Asks(&both, false)).is_ok());
+        })
+        .unwrap();
+    let said = world.serve_within(within(need - 1), true, |_| ()).unwrap_err().to_string();
+    for part in ["128 tokens", "fast,projection=ckks", &need.to_string(), "--encrypted-memory", "--plan"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
 }

@@ -50,16 +50,22 @@ impl World {
         let identity = ["server.key", "server.crt"].map(|name| place.path().join(name));
         Identity::generate().unwrap().save(&identity[0], &identity[1]).unwrap();
         let clients: [_; 3] = std::array::from_fn(|_| Arc::new(Identity::generate().unwrap()));
-        let line = |(n, identity): (usize, &Arc<Identity>)| {
-            format!("client-{n} {} sessions=unlimited\n", identity.fingerprint())
-        };
-        let list: String = clients.iter().enumerate().map(line).collect();
-        std::fs::write(place.path().join("clients"), list).unwrap();
         let listener = Listener::bind("127.0.0.1:0", ServerSecurity::InsecurePlaintext, Config::default()).unwrap();
         let dealer = listener.address().to_string();
         // It ends with the process of the tests.
         std::thread::spawn(move || dealer::serve(&listener, &Randomness::os(), &AtomicBool::new(false), &|_| {}));
-        Self { place, identity, clients, dealer, ids: document(20, 5) }
+        let world = Self { place, identity, clients, dealer, ids: document(20, 5) };
+        world.budgets(["unlimited"; 3]);
+        world
+    }
+
+    /// Writes the list, with so many sessions a day for each client.
+    pub fn budgets(&self, sessions: [&str; 3]) {
+        let line = |(n, sessions): (usize, &str)| {
+            format!("client-{n} {} sessions={sessions}\n", self.clients[n].fingerprint())
+        };
+        let list: String = sessions.into_iter().enumerate().map(line).collect();
+        std::fs::write(self.path("clients"), list).unwrap();
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -73,12 +79,22 @@ impl World {
 
     /// Serves while `visit` runs, with a list or without.
     pub fn serve<T>(&self, keys: KeyLimits, listed: bool, visit: impl FnOnce(&Session<'_>) -> T) -> T {
-        let mut options = options(Limits { sessions: 4, keys, ..limits() }, None, &self.path("state"));
+        self.serve_within(Limits { keys, ..limits() }, listed, visit).unwrap()
+    }
+
+    /// The same within these limits, with four seats, if the server starts.
+    pub fn serve_within<T>(
+        &self,
+        limits: Limits,
+        listed: bool,
+        visit: impl FnOnce(&Session<'_>) -> T,
+    ) -> Result<T, SessionError> {
+        let mut options = options(Limits { sessions: 4, ..limits }, None, &self.path("state"));
         options.access.clients = listed.then(|| self.path("clients"));
         options.dealer = Some(self.third());
         let failures = Failures::default();
         let hosted = Hosted::new(ServerSetup::new(model(), [7; 32]).unwrap(), None).unwrap();
-        let server = Arc::new(Server::new(hosted, options, Box::new(failures.clone())).unwrap());
+        let server = Arc::new(Server::new(hosted, options, Box::new(failures.clone()))?);
         let identity = Identity::load(&self.identity[0], &self.identity[1]).unwrap();
         let pin = identity.fingerprint();
         let listener = Listener::bind("127.0.0.1:0", ServerSecurity::Tls(identity), Config::default()).unwrap();
@@ -97,7 +113,7 @@ impl World {
             let visited = catch_unwind(AssertUnwindSafe(|| visit(&session)));
             stop.store(true, Ordering::Relaxed);
             serving.join().unwrap().unwrap();
-            visited.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            Ok(visited.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         })
     }
 

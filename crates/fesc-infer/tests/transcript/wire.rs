@@ -216,6 +216,7 @@ fn sessions(
         prepared_days: 1,
         keys: super::common::serving::limits().keys,
         queue_bytes: 256 << 20,
+        encrypted_bytes: 1 << 30,
         grace: Duration::from_secs(5),
     };
     let mut options = Options {

@@ -117,6 +117,15 @@ impl Scan {
         }
     }
 
+    /// The only exp that it goes with, if there is one: a twin that multiplies exps of tokens follows exps of
+    /// sums where the exp is right near 0.
+    pub const fn exp(self) -> Option<ExpForm> {
+        match self {
+            Self::HeScan(HeScanKernel::Dual) => Some(ExpForm::Power),
+            _ => None,
+        }
+    }
+
     /// Whether a document may have several segments.
     pub const fn carries(self) -> bool {
         self.segment() == scale::SEGMENT

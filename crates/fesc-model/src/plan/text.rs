@@ -3,7 +3,8 @@
 //!
 //! Stages are `projection`, `scan`, `activations`, `exp`, `clamp` (`yes`, `no`) and `norm`; the names of their
 //! choices are beside the enums. Options are numbers of one choice ([`SETTINGS`]); a choice has the paper's
-//! until told otherwise, in whatever order the text says it.
+//! until told otherwise, in whatever order the text says it. `he-dual` takes
+//! exp of sums, for which one exp serves: where the text says none, that is `stable`, and the name says it.
 
 use std::fmt;
 
@@ -235,6 +236,9 @@ impl Plan {
                 None => return refuse(format!("{} is an option of {} only", setting.name, setting.of)),
             }
         }
+        if !said.contains(&ExpForm::STAGE) {
+            plan.exp = plan.scan.exp().unwrap_or(plan.exp);
+        }
         Ok(plan)
     }
 
@@ -253,9 +257,11 @@ impl Plan {
     pub fn name(&self) -> String {
         let texts = Self::NAMED.iter().filter(|(_, named)| named.numbers == self.numbers).map(|(name, named)| {
             let mut text = vec![(*name).to_string()];
+            // What the scan takes where nothing is said.
+            let silent = Self { exp: self.scan.exp().unwrap_or(named.exp), ..*named };
             for stage in &STAGES {
-                let (own, theirs) = ((stage.get)(*self), (stage.get)(*named));
-                if own != theirs {
+                let own = (stage.get)(*self);
+                if [silent, *named].iter().any(|plan| (stage.get)(*plan) != own) {
                     text.push(format!("{}={own}", stage.name));
                 }
             }

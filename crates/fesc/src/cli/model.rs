@@ -7,7 +7,8 @@ use fesc_model::Plan;
 use fesc_model::Precision;
 use fesc_train::FormSet;
 
-use super::PrivateArgs;
+use super::plan::plan;
+use super::{PrivateArgs, Provider};
 
 /// Which model, and how it is computed.
 #[derive(Debug, Args)]
@@ -57,6 +58,13 @@ pub struct EvalArgs {
     /// Look at the first N documents only.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
+    /// Without showing the documents, by this plan: `serve` in a process, `classify` in one for each document.
+    /// Several plans, each after its own --private, have the same documents. Compared with the twin.
+    #[arg(long, value_name = "PLAN", value_parser = plan, conflicts_with = "twin")]
+    pub private: Vec<Plan>,
+    /// Who makes correlations of --private; a dealer is a process more.
+    #[arg(long, value_enum, default_value_t = Provider::TwoParty, requires = "private")]
+    pub provider: Provider,
     /// The model.
     #[command(flatten)]
     pub model: ModelArgs,

@@ -3,25 +3,20 @@
 //! ```text
 //! run    = program + 3 residual streams + f (largest correlations of a stage on a segment)
 //! client = max(run, program + 3 residual streams + hints of a layer) + one key and one message of each set
-//! server = max(run + weights and RLWE secrets of a layer + keys + buffers,
+//! server = max(run + weights and RLWE secrets of a layer + keys and buffers under CKKS,
 //!              program + all weights as floats while the public part is made)
-//! buffers of a set = min(sum over levels of the most that a circuit needs at once at the level,
-//!                        most that a circuit needs at once + 1 GiB)
 //! ```
 //!
 //! `f` is 1.6 with a dealer and 2.1 between two parties, who make them: measured at Mamba-base with 128 to
 //! 8,192 tokens, where the model is within ten percent.
 //! Weights, hints and the table are in files, so that a run's memory does not grow with layers, and with the
-//! document only by its stream. Buffers under CKKS (uploads as they are held, live ciphertexts) are counted
-//! by the kernels; a set's pool keeps released ones for others of the same level, up to 1 GiB.
-
-use std::collections::BTreeMap;
+//! document only by its stream. Keys and buffers under CKKS are what `serve` reserves for a session
+//! ([`fesc_infer::memory`]).
 
 use anyhow::Result;
 use fesc_ckks::wire;
 use fesc_hybrid::backend::Chain;
 use fesc_infer::{ClientSetup, Embedding, Schedule};
-use fesc_ring::pool::MOST_IDLE;
 
 use super::declared::{Declared, Prices};
 
@@ -65,23 +60,17 @@ pub fn model(schedule: &Schedule, declared: &Declared, prices: &Prices) -> Resul
 
 /// What the kernels under CKKS add at the client, and at the server.
 fn encrypted(declared: &Declared) -> [u64; 2] {
-    let (mut client, mut server) = (0, declared.keys.memory());
+    let works = declared.works.iter().flat_map(|(_, works)| works);
+    let (mut client, server) = (0, fesc_infer::memory::encrypted(&declared.keys, works));
     for keys in declared.keys.iter() {
         let (params, chain) = (keys.params(), Chain::of(keys.params()));
         let own = declared.works.iter().flat_map(|(_, works)| works);
-        let (mut levels, mut most, mut message) = (BTreeMap::new(), 0, 0);
+        let mut message = 0;
         for work in own.filter(|work| work.params.literal() == params.literal()) {
-            most = most.max(work.held_bytes() + work.live_bytes);
-            for (level, bytes) in work.buffers() {
-                let entry = levels.entry(level).or_insert(0);
-                *entry = bytes.max(*entry);
-            }
             // An upload is one polynomial, a result two.
             let up = work.ciphertexts_up().min(BATCH) * chain.ciphertext_bytes(work.level()) / 2;
             message = message.max(up).max(work.results.min(BATCH) * chain.ciphertext_bytes(work.result_level));
         }
-        let pooled: u64 = levels.values().sum();
-        server += pooled.min(most + 8 * MOST_IDLE as u64);
         // Keys are made and sent one by one.
         client += message + (params.key_memory() + wire::switching_key_bytes(params)) as u64;
     }

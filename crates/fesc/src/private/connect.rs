@@ -149,6 +149,7 @@ pub fn sentence(doing: Doing) -> String {
     match doing {
         Doing::Handshake => "agreeing on the terms".into(),
         Doing::Setup(bytes) => format!("the model's public part, {:.1} MB", bytes as f64 / 1e6),
+        Doing::Schedule => "laying out the run".into(),
         Doing::Correlations => "setting up correlations".into(),
         Doing::NewKeys(bytes) => {
             format!("keys for this plan and length are made: {:.1} MB go to the server", bytes as f64 / 1e6)

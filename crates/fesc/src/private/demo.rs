@@ -1,9 +1,6 @@
 //! `fesc demo`: both sides on this machine, as two processes of this program with TLS between them.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -11,83 +8,15 @@ use fesc_model::Classifier;
 use fesc_model::twin::{Plan, Rounding};
 use serde_json::Value;
 
+use super::side::{Children, Side};
 use super::trust;
 use crate::cli::DemoArgs;
-use crate::exit::Refusal;
-use crate::interrupt;
 use crate::progress::Progress;
 use crate::report::{Format, Report, Row, line};
 
 /// The sample: a text that was written for this program.
 const SAMPLE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/samples/search-of-a-car.txt"));
 const SAMPLE_NAME: &str = "samples/search-of-a-car.txt";
-
-/// The processes of a demo; a signal kills them, and with their outputs the demo ends.
-type Children = Arc<Mutex<Vec<Child>>>;
-
-fn each(children: &Children, act: impl FnMut(&mut Child)) {
-    children.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(act);
-}
-
-/// A process of this program. The server ends with its standard input, so also when this process dies; killed
-/// when dropped.
-struct Side {
-    children: Children,
-    id: u32,
-    out: BufReader<ChildStdout>,
-}
-
-impl Side {
-    fn start(children: &Children, args: &[&str]) -> Result<Self> {
-        let me = std::env::current_exe().context("finding this program's own file")?;
-        let mut child = Command::new(me)
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("starting a side of the demo")?;
-        let out = child.stdout.take().context("a side without an output")?;
-        let id = child.id();
-        children.lock().unwrap_or_else(PoisonError::into_inner).push(child);
-        Ok(Self { children: Arc::clone(children), id, out: BufReader::new(out) })
-    }
-
-    /// Its end, after its output has ended.
-    fn wait(&self) -> Result<ExitStatus> {
-        let mut ended = None;
-        each(&self.children, |c| {
-            if c.id() == self.id {
-                ended = Some(c.wait());
-            }
-        });
-        Ok(ended.context("a side that was never started")??)
-    }
-
-    /// The next object that it prints; its own error and code if it ends instead.
-    fn object(&mut self, who: &str) -> Result<Value> {
-        let mut text = String::new();
-        self.out.read_line(&mut text).context("reading from a side of the demo")?;
-        if text.is_empty() {
-            let status = self.wait()?;
-            let code = status.code().and_then(|c| u8::try_from(c).ok()).unwrap_or(crate::exit::OTHER);
-            let message = format!("ended without a result ({status})");
-            return Err(Refusal::Party { who: who.into(), message, code }.into());
-        }
-        Ok(serde_json::from_str(&text)?)
-    }
-}
-
-impl Drop for Side {
-    fn drop(&mut self) {
-        each(&self.children, |c| {
-            if c.id() == self.id {
-                // Both fail only if it has already ended and been waited for.
-                let _ = c.kill();
-                let _ = c.wait();
-            }
-        });
-    }
-}
 
 /// Runs it and says what happened.
 pub fn run(args: &DemoArgs, format: Format) -> Result<()> {
@@ -103,10 +32,7 @@ pub fn run(args: &DemoArgs, format: Format) -> Result<()> {
             (path("sample.txt"), SAMPLE_NAME.to_string())
         }
     };
-    let children = Children::default();
-    let killed = Arc::clone(&children);
-    // A kill that fails is that of a process which has ended.
-    interrupt::on_first(move || each(&killed, |c| drop(c.kill())))?;
+    let children = Children::until_interrupted()?;
     let start = Instant::now();
     let progress = Progress::start("starting the server");
     let (state, cache) = (path("state"), path("cache"));

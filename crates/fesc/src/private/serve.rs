@@ -15,7 +15,7 @@ use fesc_infer::session::source::stores::Amount;
 use fesc_infer::{Reveal, SCHEME, Server};
 use fesc_net::{Config, Identity};
 
-use super::queues::Queues;
+use super::queues::{Queues, Wanted};
 use super::{connect, trust};
 use crate::cli::ServeArgs;
 use crate::progress::Progress;
@@ -29,12 +29,14 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
         return trust::explain();
     }
     enough_files(descriptors(args.max_sessions.into()) as u64)?;
-    let queues = Queues::divide(
-        args.queue_memory.map(|mb| mb << 20),
-        args.max_sessions.into(),
-        args.ready << 20,
-        available_memory(),
-    )?;
+    let wanted = Wanted {
+        queues: args.queue_memory.map(|mb| mb << 20),
+        encrypted: args.encrypted_memory.map(|mb| mb << 20),
+        sessions: args.max_sessions.into(),
+        ready: args.ready << 20,
+        encrypts: args.plan.encrypts(),
+    };
+    let queues = Queues::divide(&wanted, available_memory())?;
     let progress = Progress::start("loading the model");
     let directory = (args.model.as_os_str() != "built-in").then_some(args.model.as_path());
     let classifier = classifier::load(directory)?;
@@ -71,6 +73,7 @@ pub fn run(args: &ServeArgs, format: Format) -> Result<()> {
             .detail("max_sessions", args.max_sessions)
             .detail("listed_clients_only", args.clients.is_some())
             .detail("public_bytes", server.public_bytes())
+            .detail("encrypted_bytes", queues.encrypted)
             .detail("pid", std::process::id()),
     )?;
     report.finish()?;
@@ -97,6 +100,7 @@ fn options(args: &ServeArgs, queues: &Queues) -> Result<Options> {
                 age: Duration::from_secs(86_400 * u64::from(args.keys_age)),
             },
             queue_bytes: queues.ready as usize,
+            encrypted_bytes: queues.encrypted,
             grace: args.grace,
         },
         // Logits tell the label too.

@@ -50,6 +50,37 @@ fn is_secret(path: &Path) -> bool {
     has_ending(path, "half") || has_ending(path, "block")
 }
 
+/// The state of both sides: only known files, each with its permissions, and no keys.
+pub fn states(place: &Place) {
+    assert_eq!(mode(&place.path("state")), 0o700);
+    let ours = ["spent-client.jsonl", "spent-client.lock", "retired-client.jsonl", "retired-client.lock"];
+    let theirs = [
+        "master-v3.seed",
+        "server.key",
+        "server.lock",
+        "sessions.jsonl",
+        "usage.jsonl",
+        "usage.lock",
+        "spent-server.jsonl",
+        "spent-server.lock",
+        "retired-server.jsonl",
+        "retired-server.lock",
+    ];
+    for (state, private) in [("client-state", &ours[..]), ("state", &theirs)] {
+        // A client that was killed early has none yet.
+        let there = Some(place.path(state)).filter(|path| path.exists());
+        for path in there.iter().flat_map(|path| below(path)) {
+            // Keys that are kept are another test's: here their directory is empty.
+            if path.is_dir() && name(&path).starts_with("keys-") {
+                assert!(mode(&path) == 0o700 && below(&path).is_empty(), "{path:?}");
+                continue;
+            }
+            let private = private.contains(&name(&path));
+            assert!(if private { mode(&path) == 0o600 } else { name(&path) == "server.crt" }, "{path:?}");
+        }
+    }
+}
+
 impl Disk {
     /// Notes all stored halves and blocks.
     pub fn before(place: &Place) -> Self {
@@ -81,31 +112,7 @@ impl Disk {
                 }
             }
         }
-        assert_eq!(mode(&place.path("state")), 0o700);
-        let ours = ["spent-client.jsonl", "spent-client.lock", "retired-client.jsonl", "retired-client.lock"];
-        let theirs = [
-            "master-v3.seed",
-            "server.key",
-            "server.lock",
-            "sessions.jsonl",
-            "usage.jsonl",
-            "usage.lock",
-            "spent-server.jsonl",
-            "spent-server.lock",
-            "retired-server.jsonl",
-            "retired-server.lock",
-        ];
-        for (state, private) in [("client-state", &ours[..]), ("state", &theirs)] {
-            for path in below(&place.path(state)) {
-                // No plan here has keys to keep: their directory is empty.
-                if path.is_dir() && name(&path).starts_with("keys-") {
-                    assert!(mode(&path) == 0o700 && below(&path).is_empty(), "{path:?}");
-                    continue;
-                }
-                let private = private.contains(&name(&path));
-                assert!(if private { mode(&path) == 0o600 } else { name(&path) == "server.crt" }, "{path:?}");
-            }
-        }
+        states(place);
         for path in below(&place.path("cache")) {
             assert!(has_ending(&path, "public"), "{path:?}");
         }

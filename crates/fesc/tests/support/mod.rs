@@ -2,6 +2,8 @@
 
 #[cfg(unix)]
 pub mod disk;
+#[cfg(unix)]
+pub mod kept;
 pub mod place;
 pub mod server;
 pub mod tiny;
@@ -14,6 +16,23 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fesc");
+
+/// Every stage of a run.
+pub const STAGES: [&str; 13] = [
+    "embedding",
+    "norm",
+    "in_proj",
+    "silu",
+    "steps",
+    "scan",
+    "gate",
+    "gated_norm",
+    "out_proj",
+    "final_norm",
+    "pool",
+    "head",
+    "reveal",
+];
 
 /// The program, with the log that its command line asks for.
 pub fn program() -> Command {

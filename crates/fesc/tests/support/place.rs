@@ -79,7 +79,12 @@ impl Place {
 
     /// What the model says in the clear.
     pub fn twin(&self, text: &str) -> u64 {
-        let args = ["classify", "--plain", "--twin", "--model", &self.text("model"), "--json"];
+        self.twin_by("fast", text)
+    }
+
+    /// The same by this plan.
+    pub fn twin_by(&self, plan: &str, text: &str) -> u64 {
+        let args = ["classify", "--plain", "--twin", "--plan", plan, "--model", &self.text("model"), "--json"];
         let row: Value = serde_json::from_str(&fesc_reads(&args, text.as_bytes()).ok()).unwrap();
         row["label"].as_u64().unwrap()
     }

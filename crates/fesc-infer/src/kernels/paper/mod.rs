@@ -4,3 +4,4 @@
 mod projection;
 
 pub use projection::CkksProjection;
+pub(crate) use projection::check_weights;

@@ -7,11 +7,15 @@
 //! A normed value is at most `2^e`, `2^e` the power of two above `sqrt w`; whatever is shared, the conversion
 //! carries at most three times that ([`ToCiphertexts::largest`]). The sum of magnitudes of a column's weights
 //! must be at most `8 sqrt(2 rows)` and that of a channel's taps at most [`TAPS`], public numbers that a
-//! server holds its weights to. No slot of a result exceeds `sqrt(2)` times the product of the three; a unit
-//! more is for noise.
+//! server holds its weights to before it publishes anything ([`check_weights`]). No slot of a result exceeds
+//! `sqrt(2)` times the product of the three; a unit more is for noise.
 //!
 //! # Cost
 //! Declared: one conversion up, one down. Key switches: [`fesc_hybrid::project`].
+
+mod weights;
+
+pub(crate) use weights::check_weights;
 
 use std::sync::Arc;
 
@@ -33,6 +37,7 @@ use crate::schedule::{Schedule, Segment};
 use crate::setup::Matrix;
 use crate::stage::{Kit, Projection, Side, Widths};
 use crate::{InferError, Result};
+use weights::Integers;
 
 /// Largest sum of magnitudes of a channel's taps.
 const TAPS: f64 = 8.0;
@@ -130,8 +135,34 @@ impl CkksProjection {
         }
     }
 
-    /// The computation, on any back end. `weights(r, c)` and `taps(c, r)`, `r` tokens in the past, are the
-    /// twin's integers.
+    /// What a unit of each column's weights is, and of its taps.
+    fn units(&self) -> [Vec<f64>; 2] {
+        let mut units = [0, 1].map(|_| vec![0.0; self.columns]);
+        for (columns, [weight, tap, _]) in self.parts().into_iter().zip(&self.scales) {
+            units[0][columns.clone()].fill(unit(*weight));
+            units[1][columns].fill(unit(*tap));
+        }
+        units
+    }
+
+    /// Refuses weights that give larger results than are masked. `weights(r, c)` and `taps(c, r)`, `r` tokens
+    /// in the past, are the twin's integers.
+    fn bounded(&self, weights: &impl Fn(usize, usize) -> i64, taps: &impl Fn(usize, usize) -> i64) -> Result<()> {
+        let ([weight_units, tap_units], first) = (self.units(), self.widths.inner);
+        let weights = |r: usize, c: usize| weights(r, c) as f64 * weight_units[c];
+        let part = self.circuit.up.iter().map(ToCiphertexts::largest).fold(0.0, f64::max);
+        let bound = match &self.kernel {
+            Kernel::In(kernel) => {
+                let taps = |c: usize, r: usize| taps(c, r) as f64 * tap_units[first + c];
+                kernel.output_bound(&weights, &taps, &|_| 0.0, part)
+            }
+            Kernel::Out(kernel) => kernel.output_bound(&weights, part),
+        };
+        let (layer, matrix, most) = (self.layer, self.matrix.name(), self.largest);
+        if bound > most { Err(InferError::WeightBound { layer, matrix, bound, most }) } else { Ok(()) }
+    }
+
+    /// The computation, on any back end, by the same.
     fn evaluate<B: Backend>(
         &self,
         backend: &B,
@@ -139,36 +170,17 @@ impl CkksProjection {
         taps: &(impl Fn(usize, usize) -> i64 + Sync),
         input: &(impl Fn(usize) -> fesc_hybrid::Result<B::Ct> + Sync),
     ) -> Result<Vec<B::Ct>> {
-        let unit = |frac: u32| (-f64::from(frac)).exp2();
-        let mut weight_units = vec![0.0; self.columns];
-        let mut tap_units = vec![0.0; self.columns];
-        for (columns, [weight, tap, _]) in self.parts().into_iter().zip(&self.scales) {
-            weight_units[columns.clone()].fill(unit(*weight));
-            tap_units[columns].fill(unit(*tap));
-        }
-        let weights = |r: usize, c: usize| weights(r, c) as f64 * weight_units[c];
+        self.bounded(weights, taps)?;
+        let ([weight_units, tap_units], first) = (self.units(), self.widths.inner);
         let small = unit(self.divided);
-        let divided = |r: usize, c: usize| weights(r, c) * small;
-        let too_large = |bound: f64| InferError::WeightBound { layer: self.layer, bound, most: self.largest };
-        let part = self.circuit.up.iter().map(ToCiphertexts::largest).fold(0.0, f64::max);
-        match &self.kernel {
+        let divided = |r: usize, c: usize| weights(r, c) as f64 * weight_units[c] * small;
+        Ok(match &self.kernel {
             Kernel::In(kernel) => {
-                let first = self.widths.inner;
-                let tap = |c: usize, r: usize| taps(c, r) as f64 * tap_units[first + c];
-                let bound = kernel.output_bound(&weights, &tap, &|_| 0.0, part);
-                if bound > self.largest {
-                    return Err(too_large(bound));
-                }
-                Ok(kernel.run(backend, &divided, &tap, &|_| 0.0, input)?)
+                let taps = |c: usize, r: usize| taps(c, r) as f64 * tap_units[first + c];
+                kernel.run(backend, &divided, &taps, &|_| 0.0, input)?
             }
-            Kernel::Out(kernel) => {
-                let bound = kernel.output_bound(&weights, part);
-                if bound > self.largest {
-                    return Err(too_large(bound));
-                }
-                Ok(kernel.run(backend, &divided, input)?)
-            }
-        }
+            Kernel::Out(kernel) => kernel.run(backend, &divided, input)?,
+        })
     }
 
     /// The server's computation.
@@ -182,16 +194,8 @@ impl CkksProjection {
 
     /// The same in the clear, by the twin's integers.
     fn in_the_clear(&self, twin: &Twin, plain: &Plain, input: Clear<'_>) -> Result<Vec<PlainCt>> {
-        let none = InferError::Misuse { what: "the twin", why: "it has no such layer" };
-        let taps = twin.secrets(self.layer).ok_or(none)?.taps;
-        let rows = match self.matrix {
-            Matrix::InProj => twin.in_proj(self.layer)?,
-            Matrix::OutProj => twin.out_proj(self.layer)?,
-        };
-        let inputs = rows.len() / self.columns.max(1);
-        let weights = |r: usize, c: usize| rows.get(c * inputs + r).copied().unwrap_or(0);
-        let taps = |c: usize, r: usize| taps.get(r).and_then(|t| t.get(c)).copied().unwrap_or(0);
-        self.evaluate(plain, &weights, &taps, &|i| input(i))
+        let own = Integers::of(twin, self)?;
+        self.evaluate(plain, &|r, c| own.weight(r, c), &|c, r| own.tap(c, r), &|i| input(i))
     }
 
     /// Parts at their scales, without the past, from all results.
@@ -220,6 +224,10 @@ impl CkksProjection {
             *part = Shared::new(self.ring, sums);
         }
     }
+}
+
+fn unit(frac: u32) -> f64 {
+    (-f64::from(frac)).exp2()
 }
 
 /// What a circuit takes when it is computed in the clear.

@@ -9,7 +9,7 @@ use fesc_mpc::Role;
 use fesc_net::{Channel, Fingerprint, Pending};
 use fesc_ring::Prg;
 
-use super::access::Asked;
+use super::access::{Asked, Client};
 use super::admission::Admission;
 use super::{Event, Server};
 use crate::schedule::{Reveal, Schedule};
@@ -122,6 +122,14 @@ impl Write for Taken<'_> {
     }
 }
 
+/// What a client may have, to be counted when it is granted.
+#[derive(Clone)]
+struct Ask {
+    session: [u8; 8],
+    client: Option<Client>,
+    asked: Asked,
+}
+
 struct Visit<'a> {
     server: &'a Server,
     number: u64,
@@ -194,18 +202,29 @@ impl Visit<'_> {
         Note { model: self.server.hosted.id, plan, bucket, reveal, peer: self.shown.map(|f| f.to_string()) }
     }
 
+    /// Costs seconds for a large model under encryption: not for a client that is refused anyway.
     fn schedule(&self, bucket: usize, reveal: Reveal) -> Result<Schedule> {
+        self.teller().doing(Doing::Schedule);
         Ok(Schedule::new(&self.server.hosted.outline, bucket, reveal)?.with_embedding(self.offer.terms.embedding))
     }
 
-    /// Counts the session, if the client may have it. It is on the disk before the client hears of it.
-    fn charge(&self, kind: &str, bucket: usize, reveal: Reveal, prg: &mut Prg) -> Result<Result<(), Refusal>> {
+    /// Whether the client may have the session, before anything is made for it.
+    fn ask(&self, kind: &str, bucket: usize, reveal: Reveal, prg: &mut Prg) -> Result<Result<Ask, Refusal>> {
         let asked = Asked { kind: kind.into(), bucket, plan: self.offer.terms.plan.clone(), reveal };
         // Asked again: a download may have taken an hour since the greeting.
-        Ok(match self.server.access.admit(self.shown)? {
-            Ok(client) => self.server.access.charge(self.number, prg.public_bytes(), client.as_ref(), asked)?,
-            Err(refusal) => Err(refusal),
-        })
+        let client = match self.server.access.admit(self.shown)? {
+            Ok(client) => client,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let session = prg.public_bytes();
+        let allowed = self.server.access.allows(session, client.as_ref(), &asked)?;
+        Ok(allowed.map(|()| Ask { session, client, asked }))
+    }
+
+    /// Counts the session, if the client may still have it. It is on the disk before the client hears of it.
+    fn charge(&self, ask: Ask) -> Result<Result<(), Refusal>> {
+        let Ask { session, client, asked } = ask;
+        self.server.access.charge(self.number, session, client.as_ref(), asked)
     }
 
     /// The certificate of a client that is on the list: what is kept for it is bound to that.
@@ -233,6 +252,10 @@ impl Visit<'_> {
                 Refusal { kind: RefusalKind::NotOffered, message: "this server keeps no correlations".into() };
             return Err(self.answer(checked.and(Err(nothing))).err().unwrap_or_else(|| not_offered("store")));
         };
+        let ask = match self.ask("prepare", batch.bucket, batch.reveal, prg)? {
+            Ok(ask) => ask,
+            Err(refusal) => return Err(self.answer(Err(refusal)).err().unwrap_or_else(|| not_offered("store"))),
+        };
         let schedule = self.schedule(batch.bucket, batch.reveal)?;
         server.expire(stores)?;
         let (each, limit) = (bytes_of(&schedule, Role::P1)?, server.options.limits.prepared);
@@ -251,7 +274,7 @@ impl Visit<'_> {
                 return Err(SessionError::RefusedHere { kind, message });
             }
         };
-        let charged = self.charge("prepare", batch.bucket, batch.reveal, prg)?;
+        let charged = self.charge(ask)?;
         self.answer(charged.map(|()| Granted { token: None, keys: None }))?;
         let note = self.note(batch.bucket, batch.reveal);
         let nonces = [self.theirs, self.offer.nonce];

@@ -20,6 +20,7 @@ pub mod access;
 pub(super) mod admission;
 mod attend;
 mod keys;
+mod memory;
 pub mod state;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,14 +45,18 @@ use super::randomness::Randomness;
 use super::report::Report;
 use super::source::stores::{Amount, StoreDirectory, UsedList};
 use crate::kernels;
-use crate::schedule::Reveal;
+use crate::schedule::{Reveal, Schedule};
 use crate::watch::Doing;
 use access::{Access, AccessOptions};
 pub use admission::descriptors;
 use admission::{Admission, Cut};
+use memory::Memory;
 
 /// How often the listener looks at its clock.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// Tokens of the shortest run.
+const SHORTEST: usize = 128;
 
 /// How long the threads of sessions that were cut may take to see it.
 const CUTTING: Duration = Duration::from_secs(10);
@@ -76,6 +81,9 @@ pub struct Limits {
     pub keys: KeyLimits,
     /// Bytes of correlations that a session keeps ahead.
     pub queue_bytes: usize,
+    /// Bytes of memory that all sessions together may take under encryption: clients' CKKS keys, and
+    /// ciphertexts while they are computed on.
+    pub encrypted_bytes: u64,
     /// How long sessions may go on after the server was told to stop.
     pub grace: Duration,
 }
@@ -131,6 +139,7 @@ pub struct Server {
     admission: Admission,
     stores: Option<StoreDirectory>,
     keyring: Keyring,
+    memory: Memory,
     access: Access,
     numbers: AtomicU64,
     audience: Box<dyn Audience>,
@@ -138,7 +147,7 @@ pub struct Server {
 
 impl Server {
     /// A server of one model. Stores that an earlier process left half-made or used are deleted, and those
-    /// that are too old.
+    /// that are too old. A plan whose shortest run does not fit the memory under encryption is refused.
     pub fn new(hosted: Hosted, options: Options, audience: Box<dyn Audience>) -> Result<Self> {
         let plan = hosted.outline.plan();
         let terms = Terms {
@@ -148,6 +157,11 @@ impl Server {
             kernels: Hex32(kernels::digest(plan)?),
             embedding: hosted.setup.embedding(),
         };
+        let memory = Memory::new(options.limits.encrypted_bytes);
+        if plan.encrypts() {
+            let least = Schedule::new(&hosted.outline, SHORTEST, Reveal::Label)?.encrypted_memory()?;
+            memory.fits(least).map_err(|lack| lack.useless(&plan.name(), SHORTEST))?;
+        }
         let access = Access::open(&options.access)?;
         let state = &options.access.state;
         let stores = options
@@ -158,7 +172,7 @@ impl Server {
         let keyring = Keyring::open(state, options.limits.keys)?;
         let admission = Admission::new(options.limits.sessions, options.limits.time, options.limits.reply_timeout);
         let numbers = AtomicU64::new(0);
-        let server = Self { hosted, options, terms, admission, stores, keyring, access, numbers, audience };
+        let server = Self { hosted, options, terms, admission, stores, keyring, memory, access, numbers, audience };
         server.stores.as_ref().map(|stores| server.expire(stores)).transpose()?;
         Ok(server)
     }

@@ -34,6 +34,10 @@ fn texts_are_plans() {
         ("fast,steps=2,norm=nerms", "fast,norm=nerms,steps=2"),
         ("fast,scan=hybrid", "fast,scan=hescan"),
         ("fast,scan=dual", "fast"),
+        // The one exp that this scan goes with, unless another is said, which is refused later by name.
+        ("paper,scan=he-dual", "paper,scan=he-dual,exp=stable"),
+        ("paper,scan=he-dual,exp=mmexp", "paper,scan=he-dual,exp=mmexp"),
+        ("fast,exp=mmexp,scan=he-dual", "fast,scan=he-dual,exp=mmexp"),
         ("paper,scan=dual,projection=rlwe,norm=buckets,exp=stable", "fast,activations=polynomial"),
     ] {
         assert_eq!(Plan::parse(text).unwrap().name(), name, "{text}");

@@ -187,7 +187,19 @@ impl Access {
         })
     }
 
-    /// Counts a session, durably, if the client's budget allows it. `session` is a name of its own.
+    /// Whether the client's budget allows a session, before anything is computed for it. Nothing is counted.
+    /// `session` is a name of its own.
+    pub fn allows(
+        &self,
+        session: [u8; 8],
+        client: Option<&Client>,
+        asked: &Asked,
+    ) -> Result<std::result::Result<(), Refusal>> {
+        let open = Open::new(now(), session, client, asked.clone());
+        self.within_budget(self.usage.hold()?.entries(), client, &open)
+    }
+
+    /// Counts a session, durably, if the client's budget allows it: others of it may have come meanwhile.
     pub fn charge(
         &self,
         number: u64,
@@ -198,6 +210,31 @@ impl Access {
         self.charge_at(now(), number, session, client, asked)
     }
 
+    fn within_budget(
+        &self,
+        entries: &[Entry],
+        client: Option<&Client>,
+        open: &Open,
+    ) -> Result<std::result::Result<(), Refusal>> {
+        let Some(client) = client.filter(|_| open.asked.is_run()) else { return Ok(Ok(())) };
+        let (time, logits) = (open.time, open.asked.reveal == Reveal::Logits);
+        let counts = counts(entries, &client.name, time / DAY);
+        let (what, most) = match client.sessions {
+            Some(most) if counts.sessions >= most => ("sessions", most),
+            _ if logits && counts.logits >= client.logits => ("sessions that reveal logits", client.logits),
+            _ => return Ok(Ok(())),
+        };
+        if self.to_be_logged(time / DAY, &client.name) {
+            self.log.add(&open.line(5, Ending::Refused, None, None))?;
+        }
+        let hours = (DAY - time % DAY).div_ceil(3600);
+        let message = format!(
+            "this client's budget is {most} {what} a day, and they are used; the next day (UTC) begins in at most {hours} \
+             hours"
+        );
+        Ok(refuse(RefusalKind::Budget, message))
+    }
+
     fn charge_at(
         &self,
         time: u64,
@@ -206,28 +243,10 @@ impl Access {
         client: Option<&Client>,
         asked: Asked,
     ) -> Result<std::result::Result<(), Refusal>> {
-        let session = session.iter().map(|b| format!("{b:02x}")).collect::<String>();
-        let open = Open { session, time, since: Instant::now(), client: client.map(|c| c.name.clone()), asked };
+        let open = Open::new(time, session, client, asked);
         let mut held = self.usage.hold()?;
-        if let Some(client) = client.filter(|_| open.asked.is_run()) {
-            let counts = counts(held.entries(), &client.name, time / DAY);
-            let logits = open.asked.reveal == Reveal::Logits;
-            let over = match client.sessions {
-                Some(most) if counts.sessions >= most => Some(("sessions", most)),
-                _ if logits && counts.logits >= client.logits => Some(("sessions that reveal logits", client.logits)),
-                _ => None,
-            };
-            if let Some((what, most)) = over {
-                if self.to_be_logged(time / DAY, &client.name) {
-                    self.log.add(&open.line(5, Ending::Refused, None, None))?;
-                }
-                let hours = (DAY - time % DAY).div_ceil(3600);
-                let message = format!(
-                    "this client's budget is {most} {what} a day, and they are used; the next day (UTC) begins in at most \
-                     {hours} hours"
-                );
-                return Ok(refuse(RefusalKind::Budget, message));
-            }
+        if let Err(refusal) = self.within_budget(held.entries(), client, &open)? {
+            return Ok(Err(refusal));
         }
         if held.entries().len() >= self.many.load(Ordering::Relaxed) {
             let short = short(held.entries(), time);
@@ -265,6 +284,11 @@ impl Access {
 }
 
 impl Open {
+    fn new(time: u64, session: [u8; 8], client: Option<&Client>, asked: Asked) -> Self {
+        let session = session.iter().map(|b| format!("{b:02x}")).collect();
+        Self { session, time, since: Instant::now(), client: client.map(|c| c.name.clone()), asked }
+    }
+
     fn line(&self, code: u8, result: Ending, seconds: Option<f64>, bytes: Option<u64>) -> Line {
         Line {
             time: utc(self.time),

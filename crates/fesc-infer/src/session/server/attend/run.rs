@@ -9,7 +9,8 @@ use fesc_ring::Prg;
 use super::super::Event;
 use super::super::admission::Awaited;
 use super::super::keys::SessionKeys;
-use super::{JOINING, Teller, Visit, not_offered};
+use super::super::memory::Held;
+use super::{Ask, JOINING, Teller, Visit, not_offered};
 use crate::run::run_server_with;
 use crate::schedule::Schedule;
 use crate::session::error::{RefusalKind, Result, SessionError};
@@ -28,6 +29,9 @@ struct Admitted<'a> {
     /// Prepared correlations.
     claim: Option<Claim>,
     keys: SessionKeys<'a>,
+    /// Memory for what is under encryption.
+    held: Held,
+    ask: Ask,
 }
 
 fn refuse<T>(kind: RefusalKind, message: impl Into<String>) -> Result<Result<T, Refusal>> {
@@ -40,15 +44,23 @@ impl<'a> Visit<'a> {
         if let Err(refusal) = self.offer.admits(accept) {
             return Ok(Err(refusal));
         }
+        let ask = match self.ask("run", accept.bucket, accept.reveal, prg)? {
+            Ok(ask) => ask,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         let claim = match self.claim(accept)? {
             Ok(claim) => claim,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let schedule = Arc::new(self.schedule(accept.bucket, accept.reveal)?);
+        let held = match self.server.memory.reserve(schedule.encrypted_memory()?) {
+            Ok(held) => held,
+            Err(lack) => return Ok(Err(lack.refusal(&self.offer.terms.plan, accept.bucket))),
+        };
         let (wish, purpose) = (accept.keys.as_ref(), (self.offer.terms.plan.as_str(), accept.bucket));
         let keyring = &self.server.keyring;
         let keys = SessionKeys::judge(keyring, &schedule.keys(), wish, self.listed()?, purpose, prg)?;
-        Ok(keys.map(|keys| Admitted { schedule, claim, keys }))
+        Ok(keys.map(|keys| Admitted { schedule, claim, keys, held, ask }))
     }
 
     /// The prepared correlations that the client names.
@@ -79,8 +91,8 @@ impl<'a> Visit<'a> {
     pub(super) fn run(mut self, accept: &Accept, prg: &mut Prg) -> Result<Report> {
         let Self { server, number, .. } = self;
         let mut judged = self.judge(accept, prg)?;
-        if judged.is_ok()
-            && let Err(refusal) = self.charge("run", accept.bucket, accept.reveal, prg)?
+        if let Ok(admitted) = &judged
+            && let Err(refusal) = self.charge(admitted.ask.clone())?
         {
             judged = Err(refusal);
         }
@@ -89,7 +101,7 @@ impl<'a> Visit<'a> {
         let awaited = token.filter(|_| judged.is_ok()).map(|t| server.admission.expect(t, self.shown));
         let granted = judged.as_ref().map(|admitted| Granted { token, keys: admitted.keys.grant() });
         let transcript = self.answer(granted.map_err(Refusal::clone))?;
-        let Admitted { schedule, claim, keys } = judged.map_err(|_| not_offered("run"))?;
+        let Admitted { schedule, claim, keys, held: memory, .. } = judged.map_err(|_| not_offered("run"))?;
         server.audience.event(number, Event::Granted(accept.bucket, accept.reveal, accept.provider));
         self.teller().doing(Doing::Correlations);
         let mut source = self.source(accept.provider, awaited, claim, &schedule, transcript, prg)?;
@@ -106,7 +118,7 @@ impl<'a> Visit<'a> {
         let mut record = Recorder::new(&mut party, &mut teller, accept.verify && server.options.insecure_verify);
         let ended = run_server_with(&mut party, &schedule, &server.hosted.setup, &keys, &mut record);
         source.explain(ended.map_err(SessionError::from))?;
-        drop(keys);
+        drop((keys, memory));
         let times = Times { setup, run: run.elapsed().as_secs_f64(), waited: clock.seconds(), ..Times::default() };
         record.give_away(&mut party)?;
         let generated = source.finish()?;
