@@ -1,8 +1,9 @@
 //! `fesc bench boundary`: what crosses between shares and ciphertexts around one scan (paper, table
 //! ablation_boundary).
 //!
-//! Ciphertexts and bytes follow from declarations, layouts of a kernel from [`uploads`]. Seconds are those of a sample, which is converted there
-//! and back between two parties in this process, times the number of ciphertexts.
+//! Ciphertexts and bytes follow from declarations, layouts of a kernel from [`uploads`]. Seconds are those of
+//! a sample, which is converted there and back between two parties in this process, times the number of
+//! ciphertexts.
 
 mod sample;
 
