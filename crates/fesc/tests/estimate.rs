@@ -149,7 +149,8 @@ fn plans_side_by_side() {
         assert!(row["reason"].as_str().unwrap().contains("take ") && row["online_bytes"].is_null(), "{row}");
     }
     for plan in ["fast", "fast,activations=polynomial"] {
-        let named: Vec<_> = rows.iter().filter(|row| row["plan"] == plan && row["net"].as_str().unwrap().contains("80ms")).collect();
+        let named: Vec<_> =
+            rows.iter().filter(|row| row["plan"] == plan && row["net"].as_str().unwrap().contains("80ms")).collect();
         let alone = estimate(&[&args[..], &["--plan", plan]].concat());
         assert_eq!(named.len(), 1, "{rows:?}");
         for name in ["online_bytes", "offline_bytes", "rounds", "memory_bytes_server"] {
