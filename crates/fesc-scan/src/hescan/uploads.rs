@@ -15,7 +15,7 @@
 //! together. Either mask is a level: uploads of x are two levels higher, all others one, on a set that is
 //! that much deeper, and so is the kernel itself.
 //!
-//! A session's scan goes up packed, whatever the network ([`crate::encrypted`]). The other layouts are
+//! A session's scan goes up packed, whatever the network (`crate::encrypted`). The other layouts are
 //! declared and compared, not run.
 //!
 //! Cost: seconds of a layout are sums, `bytes / bandwidth + ciphertexts t + transforms t_ntt`, as if nothing
