@@ -182,11 +182,11 @@ pub enum Command {
     /// --json also confusion (a row for each true label, a column for each predicted one), without it a table
     /// by class.
     ///
-    /// With --private PLAN each document goes through a private run: a server and its clients on this machine,
-    /// processes of this program. A line for each plan and length has also twin_agreement (the share of
-    /// documents with the twin's label), seconds_per_document and online_s_per_document (means); with --json
-    /// also truth and predicted, by document, online_bytes (of one document), key_bytes (of all: kept after the
-    /// first) and provider.
+    /// With --private PLAN each document goes through a private run: a server and its clients on this
+    /// machine, processes of this program. A line for each plan and length has also twin_agreement (the share
+    /// of documents with the twin's label), seconds_per_document and online_s_per_document (means); with
+    /// --json also truth and predicted, by document, online_bytes (of one document), key_bytes (of all: kept
+    /// after the first) and provider.
     ///
     /// Example: fesc eval --data test.jsonl.zst --length 512,2048 --twin --json
     Eval(EvalArgs),

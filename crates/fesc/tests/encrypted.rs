@@ -12,8 +12,8 @@ use support::disk::states;
 use support::kept::Kept;
 use support::{STAGES, fesc, tiny};
 
-/// What the log says where a side is killed, by plan: in the handshake, in the upload of keys, in every stage;
-/// and in the scan under encryption and behind it, whose keys take longest.
+/// What the log says where a side is killed, by plan: in the handshake, in the upload of keys, in every
+/// stage; and in the scan under encryption and behind it, whose keys take longest.
 fn phases() -> [(&'static str, Vec<String>); 2] {
     let early = ["agreeing on the terms", "keys, "].map(String::from);
     let stage = |stage: &&str| format!("segment 0: {stage}");

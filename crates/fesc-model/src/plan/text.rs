@@ -1,10 +1,10 @@
 //! A plan as text: a named plan, then the choices in which it differs, as in
 //! `paper,projection=rlwe,degree=6`.
 //!
-//! Stages are `projection`, `scan`, `activations`, `exp`, `clamp` (`yes`, `no`) and `norm`; the names of their
-//! choices are beside the enums. Options are numbers of one choice ([`SETTINGS`]); a choice has the paper's
-//! until told otherwise, in whatever order the text says it. `he-dual` takes
-//! exp of sums, for which one exp serves: where the text says none, that is `stable`, and the name says it.
+//! Stages are `projection`, `scan`, `activations`, `exp`, `clamp` (`yes`, `no`) and `norm`; the names of
+//! their choices are beside the enums. Options are numbers of one choice ([`SETTINGS`]); a choice has the
+//! paper's until told otherwise, in whatever order the text says it. `he-dual` takes exp of sums, for which
+//! one exp serves: where the text says none, that is `stable`, and the name says it.
 
 use std::fmt;
 

@@ -58,8 +58,9 @@ pub struct EvalArgs {
     /// Look at the first N documents only.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
-    /// Without showing the documents, by this plan: `serve` in a process, `classify` in one for each document.
-    /// Several plans, each after its own --private, have the same documents. Compared with the twin.
+    /// Without showing the documents, by this plan: `serve` in a process, `classify` in one for each
+    /// document. Several plans, each after its own --private, have the same documents. Compared with the
+    /// twin.
     #[arg(long, value_name = "PLAN", value_parser = plan, conflicts_with = "twin")]
     pub private: Vec<Plan>,
     /// Who makes correlations of --private; a dealer is a process more.

@@ -167,8 +167,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(128..=1 << 24))]
     pub queue_memory: Option<u64>,
     /// Megabytes that clients' CKKS keys and ciphertexts of all sessions may take together, under a plan that
-    /// has some; what queues leave of three quarters of what is free, unless told. A run for which there is no
-    /// room is refused with what it takes.
+    /// has some; what queues leave of three quarters of what is free, unless told. A run for which there is
+    /// no room is refused with what it takes.
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     pub encrypted_memory: Option<u64>,
     /// Keep prepared correlations here, for `fesc prepare`.

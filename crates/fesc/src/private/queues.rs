@@ -8,9 +8,9 @@
 //! share = total / sessions = 2 (bytes that wait) + (correlations that are ready)
 //! ```
 //!
-//! Under a plan with CKKS queues have at most a quarter of what is free, and the rest of three quarters is for
-//! keys and ciphertexts of all sessions together. They are not in shares: a run takes what its length needs,
-//! and is refused where that is not free.
+//! Under a plan with CKKS queues have at most a quarter of what is free, and the rest of three quarters is
+//! for keys and ciphertexts of all sessions together. They are not in shares: a run takes what its length
+//! needs, and is refused where that is not free.
 //!
 //! Not counted: one message a connection and one correlation a session, which always fit into an empty queue,
 //! however large they are; and what the protocol computes on shares (`fesc estimate`).
