@@ -216,7 +216,8 @@ fn sessions(
         prepared_days: 1,
         keys: super::common::serving::limits().keys,
         queue_bytes: 256 << 20,
-        encrypted_bytes: 1 << 30,
+        // By formula a run takes 1.6 GiB, and two may be there at once.
+        encrypted_bytes: 4 << 30,
         grace: Duration::from_secs(5),
     };
     let mut options = Options {

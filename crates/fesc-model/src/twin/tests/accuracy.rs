@@ -126,8 +126,8 @@ fn choices_without_a_common_twin_are_refused_by_name() {
     let others = [
         (Plan { exp: Plan::FAST.exp, ..Plan::PAPER_44 }, "exp Power"),
         (Plan { clamp: true, ..Plan::PAPER_44 }, "clamp true"),
-        (Plan { scan: Scan::HeScan(HeScanKernel::Dual), ..Plan::PAPER }, "exp Minimax"),
-        (Plan { scan: Scan::HeScan(HeScanKernel::Dual), exp: ExpForm::Fine, ..Plan::FAST }, "exp Fine"),
+        (Plan { scan: Scan::HeScan(HeScanKernel::Dual), ..Plan::PAPER }, "exp=mmexp; he-dual"),
+        (Plan { scan: Scan::HeScan(HeScanKernel::Dual), exp: ExpForm::Fine, ..Plan::FAST }, "scan HeScan(Dual)"),
         (Plan { scan: Scan::Dual, ..Plan::PAPER_44 }, "scan Dual"),
         (Plan { norm: Norm::Buckets, ..Plan::PAPER_44 }, "norm Buckets"),
         (Plan { activations: Plan::FAST.activations, ..Plan::PAPER_44 }, "activations Five"),
