@@ -12,10 +12,12 @@ pub(super) use dual::Dual;
 #[cfg(test)]
 pub(super) use hescan::HeScan;
 
+use rayon::prelude::*;
+
 use super::error::TwinError;
 use super::exponent::Exp;
 use super::quantize::Quantizer;
-use super::range::Run;
+use super::range::{Local, Run};
 use crate::outline::Scales;
 use crate::{Plan, Result, Shape, plan};
 
@@ -42,6 +44,32 @@ impl Packet<'_> {
     fn b_column(&self, group: usize) -> usize {
         self.shape.inner() + group * self.shape.state
     }
+}
+
+/// A recurrence, each head by itself: `head` gives y of one and its state, `head_dim` rows of `state`, of
+/// which `carried` are the entries at s.state.
+fn by_head<H: Copy + Send + Sync>(
+    run: &mut Run<'_>,
+    p: &Packet<'_>,
+    head: impl Fn(&mut Local, usize) -> (Vec<i64>, Vec<H>) + Sync,
+    carried: impl Fn(H) -> i64,
+) -> Result<(Vec<i64>, Vec<i64>)> {
+    let (heads, dim, n, inner) = (p.shape.heads, p.shape.head_dim, p.shape.state, p.shape.inner());
+    let mut locals = run.locals(heads);
+    let by_head: Vec<_> = locals.par_iter_mut().enumerate().map(|(h, local)| head(local, h)).collect();
+    run.settle(locals)?;
+    let mut y = vec![0i64; p.tokens() * inner];
+    for (t, row) in y.chunks_exact_mut(inner).enumerate() {
+        for (part, (all, _)) in row.chunks_exact_mut(dim).zip(&by_head) {
+            part.copy_from_slice(&all[t * dim..(t + 1) * dim]);
+        }
+    }
+    let mut last = vec![0i64; if p.last { n * inner } else { 0 }];
+    for (i, row) in last.chunks_exact_mut(inner).enumerate() {
+        let entries = by_head.iter().flat_map(|(_, state)| state.iter().skip(i).step_by(n));
+        row.iter_mut().zip(entries).for_each(|(to, &from)| *to = carried(from));
+    }
+    Ok((y, last))
 }
 
 /// The scan of one layer.

@@ -5,11 +5,10 @@
 //! finding about the setting.
 
 use fesc_approx::paper::mmexp::MinimaxExpFixed;
-use rayon::prelude::*;
 
 use super::super::activation::minimax_exp;
 use super::super::range::{Local, Quantity as Q, Run};
-use super::{Packet, Scan};
+use super::{Packet, Scan, by_head};
 use crate::Result;
 
 /// The scan of one layer.
@@ -22,23 +21,7 @@ pub(super) struct Sequential {
 
 impl Scan for Sequential {
     fn run(&self, run: &mut Run<'_>, p: &Packet<'_>) -> Result<(Vec<i64>, Vec<i64>)> {
-        let (heads, dim, n, inner) = (p.shape.heads, p.shape.head_dim, p.shape.state, p.shape.inner());
-        let mut locals = run.locals(heads);
-        let by_head: Vec<(Vec<i64>, Vec<i64>)> =
-            locals.par_iter_mut().enumerate().map(|(head, local)| self.head(local, p, head)).collect();
-        run.settle(locals)?;
-        let mut y = vec![0i64; p.tokens() * inner];
-        for (t, row) in y.chunks_exact_mut(inner).enumerate() {
-            for (part, (all, _)) in row.chunks_exact_mut(dim).zip(&by_head) {
-                part.copy_from_slice(&all[t * dim..(t + 1) * dim]);
-            }
-        }
-        let mut last = vec![0i64; if p.last { n * inner } else { 0 }];
-        for (i, row) in last.chunks_exact_mut(inner).enumerate() {
-            let entries = by_head.iter().flat_map(|(_, state)| state.iter().skip(i).step_by(n));
-            row.iter_mut().zip(entries).for_each(|(to, &from)| *to = from);
-        }
-        Ok((y, last))
+        by_head(run, p, |local, head| self.head(local, p, head), |h| h)
     }
 
     fn skip(&self) -> &[i64] {
