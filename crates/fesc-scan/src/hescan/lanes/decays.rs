@@ -1,6 +1,6 @@
 //! Products of consecutive decays of one block of channels, made once, at the lowest levels that serve.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fesc_hybrid::Result;
 use fesc_hybrid::backend::{Backend, Term};
@@ -10,6 +10,8 @@ pub(super) struct Decays<'a, B: Backend> {
     backend: &'a B,
     /// By range, then by level: the range's product wherever it was needed.
     known: BTreeMap<(usize, usize), BTreeMap<usize, B::Ct>>,
+    /// Range and level of those that stay until the end.
+    wanted: BTreeSet<(usize, usize, usize)>,
 }
 
 impl<'a, B: Backend> Decays<'a, B> {
@@ -19,12 +21,27 @@ impl<'a, B: Backend> Decays<'a, B> {
         for (i, a) in decays.into_iter().enumerate() {
             known.insert((i, i + 1), BTreeMap::from([(backend.level(&a), a)]));
         }
-        Self { backend, known }
+        Self { backend, known, wanted: BTreeSet::new() }
     }
 
     /// The product over `from..to`, at exactly `level`, must be there.
     pub fn get(&self, from: usize, to: usize, level: usize) -> Option<&B::Ct> {
         self.known.get(&(from, to))?.get(&level)
+    }
+
+    /// Makes the product as [`Decays::make`] does, to stay after [`Decays::settle`].
+    pub fn keep(&mut self, from: usize, to: usize, level: usize) -> Result<()> {
+        self.wanted.insert((from, to, level));
+        self.make(from, to, level)
+    }
+
+    /// Frees what only others were made of.
+    pub fn settle(&mut self) {
+        let wanted = &self.wanted;
+        self.known.retain(|&(from, to), by| {
+            by.retain(|&level, _| wanted.contains(&(from, to, level)));
+            !by.is_empty()
+        });
     }
 
     /// Makes the product over `from..to` at `level`, and what it is made of. Ask from high levels to low

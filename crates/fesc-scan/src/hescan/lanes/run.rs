@@ -150,6 +150,7 @@ impl<'a, B: Backend> Block<'a, B> {
         this.tree_decays()?;
         this.strides = this.stride_decays()?;
         this.output_decays()?;
+        this.decays.settle();
         Ok(this)
     }
 
@@ -160,7 +161,7 @@ impl<'a, B: Backend> Block<'a, B> {
         for g in 0..heights {
             let width = w << g;
             for from in (width..t).step_by(2 * width) {
-                self.decays.make(from, from + width, levels.leaf - 1 - g)?;
+                self.decays.keep(from, from + width, levels.leaf - 1 - g)?;
             }
         }
         if self.kernel.layout.params.blocks > 1 {
@@ -170,7 +171,7 @@ impl<'a, B: Backend> Block<'a, B> {
             let width = w << g;
             // Left nodes with something before them.
             for from in (2 * width..t).step_by(2 * width) {
-                self.decays.make(from, from + width, levels.low + g + 1)?;
+                self.decays.keep(from, from + width, levels.low + g + 1)?;
             }
         }
         Ok(())
@@ -199,15 +200,15 @@ impl<'a, B: Backend> Block<'a, B> {
         let (w, t, low) = (self.kernel.layout.params.leaf, self.kernel.layout.tokens, self.kernel.levels.low);
         for from in 0..t {
             for to in from + 2..=(from / w + 1) * w {
-                self.decays.make(from + 1, to, low)?;
+                self.decays.keep(from + 1, to, low)?;
             }
         }
         for place in 0..t {
             if place >= w {
-                self.decays.make(place / w * w, place + 1, low - 1)?;
+                self.decays.keep(place / w * w, place + 1, low - 1)?;
             }
             if self.kernel.layout.params.blocks > 1 {
-                self.decays.make(0, place + 1, low - 1)?;
+                self.decays.keep(0, place + 1, low - 1)?;
             }
         }
         Ok(())
