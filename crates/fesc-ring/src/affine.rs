@@ -6,12 +6,16 @@
 //! reduced.
 //!
 //! The AVX-512 path takes primes below `2^50`: with `w' = floor(w 2^52 / p)` and `q = hi(y w')`, `y w - q p`
-//! is in `[0, 2p)` (Harvey), two of them are below `4p <= 2^52`. Other primes and processors run plain Rust.
+//! is in `[0, 2p)` (Harvey), two of them are below `4p <= 2^52`. With AVX2 and FMA
+//! the products are those of the transform (`ntt/avx2.rs`), exact in floating point: for `y < 2^52` and a
+//! centred factor the quotient is off by at most `1/2 + 1/8`. Other primes and processors run plain Rust.
 //! No branch and no address depends on the data.
 
 use crate::cpu::{self, Path};
 use crate::modulus::{Modulus, Shoup};
 use crate::ntt::SIMD_LIMIT;
+#[cfg(target_arch = "x86_64")]
+use crate::ntt::avx2::{Consts as Doubles, Twiddle, pair};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
@@ -63,6 +67,13 @@ pub fn reduce_signed_with(path: Path, modulus: Modulus, values: &[i64], out: &mu
         unsafe { reduce_signed_avx512(modulus.value(), &values[..whole], &mut out[..whole]) };
         return out[whole..].iter_mut().zip(&values[whole..]).for_each(|(o, &v)| *o = one(v));
     }
+    #[cfg(target_arch = "x86_64")]
+    if path.min(best(modulus)) == Path::Avx2 {
+        let whole = out.len() / 4 * 4;
+        // SAFETY: the processor has the path, both lengths are `whole`.
+        unsafe { reduce_signed_avx2(modulus.value(), &values[..whole], &mut out[..whole]) };
+        return out[whole..].iter_mut().zip(&values[whole..]).for_each(|(o, &v)| *o = one(v));
+    }
     let _ = path;
     out.iter_mut().zip(values).for_each(|(o, &v)| *o = one(v));
 }
@@ -80,6 +91,26 @@ unsafe fn reduce_signed_avx512(p: u64, values: &[i64], out: &mut [u64]) {
             let x = _mm512_min_epu64(x, _mm512_sub_epi64(x, two_p));
             let x = _mm512_min_epu64(x, _mm512_sub_epi64(x, vp));
             _mm512_storeu_si512(out.as_mut_ptr().add(i).cast(), x);
+        }
+    }
+}
+
+/// # Safety
+/// The processor must have AVX2; lengths equal and a multiple of 4.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn reduce_signed_avx2(p: u64, values: &[i64], out: &mut [u64]) {
+    let (vp, two_p) = (_mm256_set1_epi64x(p as i64), _mm256_set1_epi64x(2 * p as i64));
+    // `x` if it is below `y`, else `x - y`: the sign of the difference selects.
+    let cut = |x: __m256i, y: __m256i| {
+        let less = _mm256_castsi256_pd(_mm256_sub_epi64(x, y));
+        _mm256_castpd_si256(_mm256_blendv_pd(less, _mm256_castsi256_pd(x), less))
+    };
+    for i in (0..out.len()).step_by(4) {
+        // SAFETY: `i + 4` is at most the common length.
+        unsafe {
+            let x = _mm256_add_epi64(_mm256_loadu_si256(values.as_ptr().add(i).cast()), two_p);
+            _mm256_storeu_si256(out.as_mut_ptr().add(i).cast(), cut(cut(x, two_p), vp));
         }
     }
 }
@@ -134,6 +165,19 @@ impl Affine {
             };
             return self.portable(tail, y.map(|y| &y[whole..]));
         }
+        #[cfg(target_arch = "x86_64")]
+        if path.min(self.best) == Path::Avx2 {
+            let whole = x.len() / 4 * 4;
+            let (body, tail) = x.split_at_mut(whole);
+            // SAFETY: the processor has the path, the prime is below 2^50, both lengths are `whole`.
+            unsafe {
+                match y {
+                    Some(y) => self.avx2::<true>(body, &y[..whole]),
+                    None => self.avx2::<false>(body, &[]),
+                }
+            };
+            return self.portable(tail, y.map(|y| &y[whole..]));
+        }
         let _ = path;
         self.portable(x, y);
     }
@@ -145,6 +189,31 @@ impl Affine {
             Some(y) => x.iter_mut().zip(y).for_each(|(x, &y)| {
                 *x = m.add(m.add(m.mul_shoup(*x, self.a), m.mul_shoup(y, self.b)), self.c);
             }),
+        }
+    }
+
+    /// # Safety
+    /// The processor must have AVX2 and FMA; the prime must be below `2^50`; the length of `x` a multiple of
+    /// 4, and that of `y` the same if `TWO`. Else `y` is not read.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn avx2<const TWO: bool>(&self, x: &mut [u64], y: &[u64]) {
+        let d = Doubles::new(self.modulus.value());
+        let twiddle = |w: Shoup| pair(self.modulus, w.value).map(|x| _mm256_set1_pd(x)).into();
+        let (a, b): (Twiddle, Twiddle) = (twiddle(self.a), twiddle(self.b));
+        let c = _mm256_set1_pd(self.c as f64);
+        for i in (0..x.len()).step_by(4) {
+            // SAFETY: `i + 4` is at most the common length.
+            unsafe {
+                let at = x.as_mut_ptr().add(i).cast();
+                let mut s = _mm256_add_pd(d.mul(d.double(_mm256_loadu_si256(at)), a), c);
+                if TWO {
+                    let v = d.double(_mm256_loadu_si256(y.as_ptr().add(i).cast()));
+                    // From -5/4 p to 9/4 p; one product less needs no reduction.
+                    s = d.reduce(_mm256_add_pd(s, d.mul(v, b)));
+                }
+                _mm256_storeu_si256(at, d.word(s));
+            }
         }
     }
 

@@ -11,14 +11,14 @@
 //! and carries wait until the end. `acc_lo` must hold its sum exactly, hence at most [`MAX_TERMS`] terms;
 //! `acc_hi` may wrap, only its low 52 bits count. Rows whose `hi` is zero throughout take two instructions.
 //!
-//! Scalars have a sign, the instructions have none: `u = m + 2^51` is multiplied and `2^51 sum_j v_j`, one
+//! Scalars have a sign, the instructions have none: `u = m + 2^50` is multiplied and `2^50 sum_j v_j`, one
 //! number per column for all outputs, is what the accumulators start from (negated). The rounding constant of
-//! the final shift is there too.
+//! the final shift is there too. AVX2 multiplies in floating point (`wide/avx2.rs`), which has a sign; that
+//! scalars have 51 bits and not 52 is for its sake.
 //!
 //! Blocked like [`crate::gemm`]: rows are packed into panels of 24 columns (any order of coefficients can be
 //! read on the way, see `read`), a tile of 4 outputs by 24 columns stays in registers, and a panel in the
-//! cache while outputs pass by. On all threads of the current rayon pool. AVX2 has no wide product: it takes
-//! the portable path, 64 by 128 bits.
+//! cache while outputs pass by. On all threads of the current rayon pool.
 //!
 //! # Speed
 //! Products of a scalar by a 104-bit number (by one of 52 bits in brackets), 128 sums of 128 rows of 4096,
@@ -53,8 +53,10 @@ const TASK_ROWS: usize = 4 * ROWS;
 /// Words that are packed at a time: 1 MB, which stays in the cache, and so that memory does not grow with the
 /// number of columns.
 const PACKED_WORDS: usize = 1 << 17;
+/// Bits of a scalar.
+pub const SCALAR_BITS: u32 = 51;
 /// What makes scalars positive.
-const OFFSET: u64 = 1 << (WORD_BITS - 1);
+const OFFSET: u64 = 1 << (SCALAR_BITS - 1);
 
 /// Why a sum cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -104,7 +106,7 @@ pub struct Shape {
 /// `out[o][c] = floor((sum_j scalars[o][j] row_j[c] mod 2^104) / 2^shift + 1/2) mod 2^64`, with `scalars` and
 /// `out` row-major.
 ///
-/// Scalars are read modulo `2^52`, as numbers in `-2^51 .. 2^51`. `read(j, from, lo, hi)` gives the words,
+/// Scalars are read modulo `2^51`, as numbers in `-2^50 .. 2^50`. `read(j, from, lo, hi)` gives the words,
 /// below `2^52`, of the columns from `from` on of row `j`, as many as `lo` takes.
 ///
 /// # Errors
@@ -141,9 +143,8 @@ pub fn combine_with(
     if out.is_empty() {
         return Ok(());
     }
-    let scalars: Zeroizing<Vec<u64>> =
-        Zeroizing::new(scalars.iter().map(|&m| (m as u64).wrapping_add(OFFSET) & WORD).collect());
-    let tile = kernel(path);
+    let Kernel { tile, scalar, split } = kernel(path);
+    let scalars: Zeroizing<Vec<u64>> = Zeroizing::new(scalars.iter().map(|&m| scalar(m)).collect());
     let words = terms.max(1) * COLS * if wide { 2 } else { 1 };
     let step = (PACKED_WORDS / words).max(1) * COLS;
     // Used again at every step: fresh memory would cost more than the packing.
@@ -152,7 +153,7 @@ pub fn combine_with(
         let width = step.min(cols - from);
         panels.truncate(width.div_ceil(COLS));
         panels.par_iter_mut().enumerate().for_each(|(p, panel)| {
-            panel.pack(shape, from + p * COLS, COLS.min(width - p * COLS), &read);
+            panel.pack(shape, from + p * COLS, COLS.min(width - p * COLS), split, &read);
         });
         out.par_chunks_mut(TASK_ROWS * cols).enumerate().for_each(|(task, out)| {
             for (p, panel) in panels.iter().enumerate() {
@@ -178,7 +179,8 @@ pub fn combine_with(
 #[repr(align(64))]
 struct Line([u64; LANES]);
 
-/// Packed columns: for every term 24 low words, then 24 high ones if rows have them.
+/// Packed columns: for every term 24 low words, then 24 high ones if rows have them, as the kernel reads
+/// them.
 struct Panel {
     lines: Vec<Line>,
     wide: bool,
@@ -192,14 +194,27 @@ impl Panel {
         Self { lines, wide: shape.wide, start: [[0; COLS]; 2] }
     }
 
-    fn pack(&mut self, shape: Shape, from: usize, width: usize, read: &impl Fn(usize, usize, &mut [u64], &mut [u64])) {
+    fn pack(
+        &mut self,
+        shape: Shape,
+        from: usize,
+        width: usize,
+        split: Option<Split>,
+        read: &impl Fn(usize, usize, &mut [u64], &mut [u64]),
+    ) {
         let mut sums = [0u128; COLS];
         let (mut lo, mut hi) = ([0; COLS], [0; COLS]);
         let hi_width = if shape.wide { width } else { 0 };
         for (j, lines) in self.lines.chunks_exact_mut(per_term(shape.wide)).enumerate() {
             read(j, from, &mut lo[..width], &mut hi[..hi_width]);
+            if let Some(split) = split {
+                split(&mut lo, &mut hi);
+            }
             for (line, words) in lines.iter_mut().zip(lo.as_chunks().0.iter().chain(hi.as_chunks().0)) {
                 line.0 = *words;
+            }
+            if split.is_some() {
+                continue;
             }
             for ((sum, &lo), &hi) in sums.iter_mut().zip(&lo).zip(&hi) {
                 *sum = sum.wrapping_add(u128::from(lo) + (u128::from(hi) << WORD_BITS));
@@ -207,7 +222,7 @@ impl Panel {
         }
         let half = 1u128 << (shape.shift - 1);
         for (c, &sum) in sums.iter().enumerate() {
-            let value = half.wrapping_sub(sum << (WORD_BITS - 1));
+            let value = half.wrapping_sub(sum << (SCALAR_BITS - 1));
             self.start[0][c] = value as u64 & WORD;
             self.start[1][c] = (value >> WORD_BITS) as u64 & WORD;
         }
@@ -222,13 +237,37 @@ const fn per_term(wide: bool) -> usize {
 /// One tile: up to four outputs (rows of `scalars`, `terms` each) by one panel.
 type Tile = fn(panel: &Panel, scalars: &[u64], terms: usize, shift: u32, out: &mut [[u64; COLS]]);
 
+/// Turns the words of some numbers into those that a kernel reads.
+type Split = fn(lo: &mut [u64; COLS], hi: &mut [u64; COLS]);
+
+/// How a path multiplies.
+struct Kernel {
+    tile: Tile,
+    /// A scalar as the tile reads it.
+    scalar: fn(i64) -> u64,
+    /// Numbers as the tile reads them, if not in words; then scalars have a sign and `Panel::start` is not
+    /// read.
+    split: Option<Split>,
+}
+
+/// A scalar without a sign.
+fn positive(m: i64) -> u64 {
+    (m as u64).wrapping_add(OFFSET) & (2 * OFFSET - 1)
+}
+
 /// The kernel of a path. The only place that hands out SIMD kernels.
-fn kernel(path: Path) -> Tile {
+fn kernel(path: Path) -> Kernel {
     let best = Path::available().last().unwrap_or(Path::Portable);
     match path.min(best) {
         #[cfg(target_arch = "x86_64")]
-        Path::Avx512 => avx512::tile,
-        _ => portable,
+        Path::Avx512 => Kernel { tile: avx512::tile, scalar: positive, split: None },
+        #[cfg(target_arch = "x86_64")]
+        Path::Avx2 => Kernel {
+            tile: avx2::tile,
+            scalar: |m| avx2::scalar(positive(m) as i64 - OFFSET as i64),
+            split: Some(avx2::split),
+        },
+        _ => Kernel { tile: portable, scalar: positive, split: None },
     }
 }
 
@@ -249,6 +288,9 @@ fn portable(panel: &Panel, scalars: &[u64], terms: usize, shift: u32, out: &mut 
         }
     }
 }
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
