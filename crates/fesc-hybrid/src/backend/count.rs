@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use num_complex::Complex64;
 
 use super::{Backend, Chain, Live, LiveCounts, Operation, Operations, Tally, Term, check_above, check_level};
-use crate::Result;
+use crate::{HybridError, Result};
 
 /// Counts operations by level, live ciphertexts and the rotations that need keys; computes nothing.
 pub struct Count {
@@ -15,6 +15,8 @@ pub struct Count {
     live: Arc<LiveCounts>,
     /// Inputs that were asked for, by level.
     inputs: Mutex<BTreeMap<usize, u64>>,
+    /// Bytes that may be alive at once.
+    limit: u64,
 }
 
 /// A level.
@@ -34,7 +36,32 @@ pub struct CountSum {
 impl Count {
     /// For this chain.
     pub fn new(chain: Chain) -> Self {
-        Self { chain, operations: Operations::default(), live: Arc::default(), inputs: Mutex::default() }
+        Self {
+            chain,
+            operations: Operations::default(),
+            live: Arc::default(),
+            inputs: Mutex::default(),
+            limit: u64::MAX,
+        }
+    }
+
+    /// The same, which refuses to go on when more bytes than these are alive.
+    #[must_use]
+    pub fn within(self, limit: u64) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Whether more bytes were alive than [`Count::within`] allows.
+    pub fn exceeded(&self) -> bool {
+        self.live.most_bytes() > self.limit
+    }
+
+    fn check_limit(&self) -> Result<()> {
+        if !self.exceeded() {
+            return Ok(());
+        }
+        let (got, need) = (self.live.most_bytes() as usize, format!("at most {} are allowed", self.limit));
+        Err(HybridError::Shape { what: "bytes of ciphertexts at once", got, need })
     }
 
     /// An input at `level`. Whoever holds inputs as they came expands one each time.
@@ -116,6 +143,7 @@ impl Backend for Count {
     }
 
     fn lower(&self, c: &CountCt, level: usize) -> Result<CountCt> {
+        self.check_limit()?;
         check_above("lowering", level, c.level)?;
         if c.level > level {
             self.operations.write(Operation::Rescale, level + 1, 1);
@@ -129,6 +157,7 @@ impl Backend for Count {
     }
 
     fn rescale(&self, c: &CountCt) -> Result<CountCt> {
+        self.check_limit()?;
         check_above("rescaling", 1, c.level)?;
         self.operations.write(Operation::Rescale, c.level, 1);
         Ok(self.made(c.level - 1))
@@ -161,12 +190,14 @@ impl Backend for Count {
     }
 
     fn finish(&self, sum: CountSum) -> Result<CountCt> {
+        self.check_limit()?;
         let kind = if sum.square { Operation::Relinearisation } else { Operation::Rescale };
         self.operations.write(kind, sum.level, 1);
         Ok(self.made(sum.level - 1))
     }
 
     fn rotate(&self, c: &CountCt, step: i64) -> Result<CountCt> {
+        self.check_limit()?;
         self.operations.rotations(self.chain.slots(), c.level, &[step]);
         Ok(c.clone())
     }
@@ -185,11 +216,19 @@ impl Backend for Count {
         if count < 2 {
             return (0..count).map(work).collect();
         }
-        let (operations, live) = (self.operations.mark(), self.live.start());
+        let (operations, live, before) = (self.operations.mark(), self.live.start(), self.inputs());
         let first = work(0)?;
         self.operations.repeat(&operations, count as u64);
         self.live.end(&live, count as u64);
+        let mut inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
+        for (level, n) in inputs.iter_mut() {
+            *n += (*n - before.get(level).copied().unwrap_or(0)) * (count as u64 - 1);
+        }
         Ok(vec![first; count])
+    }
+
+    fn each_alike<T: Clone + Send>(&self, count: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+        self.alike(count, work)
     }
 
     fn part<T>(&self, name: &'static str, work: impl FnOnce() -> T) -> T {

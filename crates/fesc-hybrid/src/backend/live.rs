@@ -60,7 +60,8 @@ impl LiveCounts {
             let now = now.load(Ordering::Relaxed);
             [now, most.swap(now, Ordering::Relaxed)]
         };
-        Before { count: begin(&self.now, &self.most), bytes: begin(&self.bytes, &self.most_bytes) }
+        let levels = self.levels.iter().map(|[now, most]| begin(now, most)).collect();
+        Before { count: begin(&self.now, &self.most), bytes: begin(&self.bytes, &self.most_bytes), levels }
     }
 
     /// Ends it: the last of the `times` has the results of the others beside it.
@@ -72,13 +73,16 @@ impl LiveCounts {
         };
         end(before.count, &self.now, &self.most);
         end(before.bytes, &self.bytes, &self.most_bytes);
+        before.levels.iter().zip(&self.levels).for_each(|(before, [now, most])| end(*before, now, most));
     }
 }
 
-/// What [`LiveCounts::start`] found: alive, and the maximum until then; as a number and in bytes.
+/// What [`LiveCounts::start`] found: alive, and the maximum until then; as a number, in bytes, and in bytes
+/// of each level.
 pub(crate) struct Before {
     count: [u64; 2],
     bytes: [u64; 2],
+    levels: Vec<[u64; 2]>,
 }
 
 /// A maximum; it is seldom raised, and a look costs less than a write.

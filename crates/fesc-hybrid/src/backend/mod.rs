@@ -239,6 +239,14 @@ pub trait Backend: Sync {
         (0..count).map(work).collect()
     }
 
+    /// [`Backend::each`] for work whose operations are all the same, as in [`Backend::alike`].
+    ///
+    /// # Errors
+    /// The first error.
+    fn each_alike<T: Clone + Send>(&self, count: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+        self.each(count, work)
+    }
+
     /// Runs `work` and writes what it does to a part of the ledger with this name, where operations are
     /// counted by part (no other thread may work meanwhile).
     fn part<T>(&self, _name: &'static str, work: impl FnOnce() -> T) -> T {

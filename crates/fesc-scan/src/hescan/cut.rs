@@ -14,7 +14,7 @@ use super::kernel::Kernel;
 use super::lanes::{Lanes, LanesParams};
 use super::packed::Packed;
 use super::prefix::Topology;
-use super::{Factors, HeScan, ScanShape, trial};
+use super::{Factors, HeScan, ScanShape};
 
 /// Where values lie in slots, and with it the algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,7 +144,9 @@ pub fn choose(args: &Wanted, shape: ScanShape) -> Result<Chosen> {
             break;
         }
         let weight = candidate.weight;
-        let chosen = candidate.counted(args.packed)?;
+        // What fits no better than another that does not fit is not counted to its end.
+        let limit = if best.is_some() { most } else { most.max(least) };
+        let Some(chosen) = candidate.counted(args.packed, limit)? else { continue };
         let live = chosen.count.live().most_bytes();
         least = least.min(live);
         if live > most {
@@ -173,11 +175,16 @@ fn only_mamba2(factors: &Factors) -> Result<()> {
 }
 
 impl Candidate {
-    fn counted(self, packed: bool) -> Result<Chosen> {
+    /// Nothing if more bytes are alive at once than `limit`.
+    fn counted(self, packed: bool, limit: u64) -> Result<Option<Chosen>> {
         let kernel = if packed { Packed::new(self.kernel) } else { Packed::apart(self.kernel) };
-        let count = trial::count(&kernel, Chain::of_set(&self.set))?;
+        let count = Count::new(Chain::of_set(&self.set)).within(limit);
+        match kernel.run(&count, &|i| Ok(count.fresh(kernel.level(i)))) {
+            Err(_) if count.exceeded() => return Ok(None),
+            done => drop(done?),
+        }
         let cost = count.operations().tally().cost(|operation, level| transforms(count.chain(), operation, level));
-        Ok(Chosen { kernel, cut: self.cut, set: self.set, count, cost })
+        Ok(Some(Chosen { kernel, cut: self.cut, set: self.set, count, cost }))
     }
 }
 

@@ -89,4 +89,12 @@ impl HeScan for Kernel {
     fn run<B: Backend>(&self, backend: &B, input: &(impl Fn(usize) -> Result<B::Ct> + Sync)) -> Result<Vec<B::Ct>> {
         whichever!(self, k => k.run(backend, input))
     }
+
+    fn run_apart<B: Backend>(
+        &self,
+        backend: &B,
+        input: &(impl Fn(usize) -> Result<B::Ct> + Sync),
+    ) -> Result<Vec<B::Ct>> {
+        whichever!(self, k => k.run_apart(backend, input))
+    }
 }

@@ -170,4 +170,17 @@ pub trait HeScan: Sync {
     /// # Errors
     /// If the back end refuses an operation.
     fn run<B: Backend>(&self, backend: &B, input: &(impl Fn(usize) -> Result<B::Ct> + Sync)) -> Result<Vec<B::Ct>>;
+
+    /// The same where `input` does no work on the back end, or the same for each: a count takes parts of the
+    /// kernel that differ in their inputs alone as one.
+    ///
+    /// # Errors
+    /// As [`HeScan::run`].
+    fn run_apart<B: Backend>(
+        &self,
+        backend: &B,
+        input: &(impl Fn(usize) -> Result<B::Ct> + Sync),
+    ) -> Result<Vec<B::Ct>> {
+        self.run(backend, input)
+    }
 }

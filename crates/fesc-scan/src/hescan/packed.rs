@@ -120,6 +120,9 @@ impl<K: HeScan> HeScan for Packed<K> {
     }
 
     fn run<B: Backend>(&self, backend: &B, input: &(impl Fn(usize) -> Result<B::Ct> + Sync)) -> Result<Vec<B::Ct>> {
+        if self.packs.iter().all(|pack| pack.parts == 1) {
+            return self.kernel.run_apart(backend, &|i| input(self.places[i].0));
+        }
         let trees = self.packs.iter().map(|pack| Parts::new(backend, pack.parts)).collect::<Result<Vec<_>>>()?;
         self.kernel.run(backend, &|i| {
             let (pack, part) = self.places[i];

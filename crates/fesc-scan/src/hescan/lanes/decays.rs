@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use fesc_hybrid::Result;
 use fesc_hybrid::backend::{Backend, Term};
 
+use super::Lanes;
+
 /// `prod a` over ranges of places in a block.
 pub(super) struct Decays<'a, B: Backend> {
     backend: &'a B,
@@ -80,6 +82,35 @@ fn split(from: usize, to: usize) -> usize {
         step *= 2;
     }
     cut
+}
+
+/// x times the decays of all later places of its leaf: at stage `k` those in the left half of a group of
+/// `2^k` are multiplied by the decay of the right half.
+pub(super) fn weighted<B: Backend>(
+    kernel: &Lanes,
+    backend: &B,
+    decays: &mut Decays<'_, B>,
+    x: Vec<B::Ct>,
+) -> Result<Vec<B::Ct>> {
+    let (w, top) = (kernel.layout.params.leaf, kernel.levels.top);
+    let mut y = x;
+    for k in 0..w.ilog2() as usize {
+        let (half, level) = (1 << k, top - k);
+        for from in (half..y.len()).step_by(2 * half) {
+            decays.make(from, from + half, level)?;
+        }
+        let (known, before) = (&*decays, &y);
+        y = backend.each(before.len(), |i| {
+            let next = (i / half + 1) * half;
+            match known.get(next, next + half, level).filter(|_| i / half % 2 == 0) {
+                Some(d) => backend.combine(level, &[Term::Product(&before[i], d)]),
+                // It waits: a fresh one is below already.
+                None if backend.level(&before[i]) < level => Ok(before[i].clone()),
+                None => backend.lower(&before[i], level - 1),
+            }
+        })?;
+    }
+    Ok(y)
 }
 
 #[cfg(test)]

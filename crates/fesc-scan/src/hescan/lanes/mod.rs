@@ -180,7 +180,15 @@ impl HeScan for Lanes {
     }
 
     fn run<B: Backend>(&self, backend: &B, input: &(impl Fn(usize) -> Result<B::Ct> + Sync)) -> Result<Vec<B::Ct>> {
-        run::run(self, backend, input)
+        run::run(self, backend, input, false)
+    }
+
+    fn run_apart<B: Backend>(
+        &self,
+        backend: &B,
+        input: &(impl Fn(usize) -> Result<B::Ct> + Sync),
+    ) -> Result<Vec<B::Ct>> {
+        run::run(self, backend, input, true)
     }
 }
 

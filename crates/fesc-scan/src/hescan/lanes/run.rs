@@ -1,11 +1,12 @@
 //! The circuit.
 
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fesc_hybrid::Result;
 use fesc_hybrid::backend::{Backend, Term};
 
-use super::decays::Decays;
+use super::decays::{Decays, weighted};
 use super::{Input, Lanes};
 
 type Load<'a, B> = dyn Fn(Input) -> Result<<B as Backend>::Ct> + Sync + 'a;
@@ -13,30 +14,58 @@ type Load<'a, B> = dyn Fn(Input) -> Result<<B as Backend>::Ct> + Sync + 'a;
 /// Sums over all chunks that wait for their relinearisation.
 type Sums<B> = Vec<Mutex<<B as Backend>::Sum>>;
 
+/// All blocks of channels. With `apart` inputs cost nothing, so that chunks are alike, and so are blocks of
+/// channels whose scores are known.
 pub(super) fn run<B: Backend>(
     kernel: &Lanes,
     backend: &B,
     input: &(impl Fn(usize) -> Result<B::Ct> + Sync),
+    apart: bool,
 ) -> Result<Vec<B::Ct>> {
     let load = |which: Input| input(kernel.number(which));
+    let pattern_of = &kernel.layout.pattern_of;
     let mut scores: Vec<Option<Vec<B::Ct>>> = kernel.layout.patterns.iter().map(|_| None).collect();
     let mut results = Vec::with_capacity(kernel.layout.channel_blocks * kernel.layout.tokens);
-    for group in kernel.layout.groups_of_blocks() {
-        let works = group.clone().map(|block| Block::new(kernel, backend, block, &load)).collect::<Result<Vec<_>>>()?;
-        let pattern = kernel.layout.pattern_of[group.start];
-        let (fresh, made) = columns(&works, pattern, &load, scores[pattern].is_none())?;
-        scores[pattern] = made.or(scores[pattern].take());
-        if let Some(scores) = &scores[pattern] {
-            for (work, Contracted { prefixed, carried }) in works.into_iter().zip(fresh) {
-                results.extend(work.outputs(&prefixed, &carried, scores)?);
-            }
+    let groups: Vec<Range<usize>> = kernel.layout.groups_of_blocks().into_iter().collect();
+    let mut at = 0;
+    while let Some(first) = groups.get(at) {
+        let pattern = pattern_of[first.start];
+        let same = |g: &&Range<usize>| pattern_of[g.start] == pattern && g.len() == first.len();
+        let known = apart && scores[pattern].is_some();
+        let count = if known { groups[at..].iter().take_while(same).count() } else { 1 };
+        let one = |i: usize| blocks(kernel, backend, &load, &groups[at + i], (scores[pattern].as_deref(), apart));
+        for (outputs, made) in backend.alike(count, one)? {
+            results.extend(outputs);
+            scores[pattern] = made.or(scores[pattern].take());
         }
+        at += count;
         // The last block of channels with these groups was the last user of their scores.
-        if !kernel.layout.pattern_of[group.end..].contains(&pattern) {
+        if !pattern_of[groups[at - 1].end..].contains(&pattern) {
             scores[pattern] = None;
         }
     }
     Ok(results)
+}
+
+/// Outputs, and scores if none were given.
+type Made<B> = (Vec<<B as Backend>::Ct>, Option<Vec<<B as Backend>::Ct>>);
+
+/// Blocks of channels with the same groups.
+fn blocks<B: Backend>(
+    kernel: &Lanes,
+    backend: &B,
+    load: &Load<'_, B>,
+    group: &Range<usize>,
+    (scores, apart): (Option<&[B::Ct]>, bool),
+) -> Result<Made<B>> {
+    let works = group.clone().map(|block| Block::new(kernel, backend, block, load)).collect::<Result<Vec<_>>>()?;
+    let (fresh, made) = columns(&works, kernel.layout.pattern_of[group.start], load, (scores.is_none(), apart))?;
+    let scores = made.as_deref().or(scores).unwrap_or_default();
+    let mut results = Vec::new();
+    for (work, Contracted { prefixed, carried }) in works.into_iter().zip(fresh) {
+        results.extend(work.outputs(&prefixed, &carried, scores)?);
+    }
+    Ok((results, made))
 }
 
 /// What all columns of a block of channels share.
@@ -87,7 +116,7 @@ fn columns<B: Backend>(
     works: &[Block<'_, B>],
     pattern: usize,
     load: &Load<'_, B>,
-    with_scores: bool,
+    (with_scores, apart): (bool, bool),
 ) -> Result<Columns<B>> {
     let Some(Block { kernel, backend, .. }) = works.first() else { return Ok((Vec::new(), None)) };
     let (w, t, low) = (kernel.layout.params.leaf, kernel.layout.tokens, kernel.levels.low);
@@ -99,7 +128,7 @@ fn columns<B: Backend>(
         Ok(Waiting { prefixed: empty_sums(*backend, low, t - w)?, carried })
     };
     let sums = works.iter().map(|_| waiting()).collect::<Result<Vec<Waiting<B>>>>()?;
-    backend.each(kernel.layout.chunks, |chunk| {
+    let one = |chunk: usize| {
         let c = (0..t).map(|tau| load(Input::C { pattern, chunk, tau })).collect::<Result<Vec<B::Ct>>>()?;
         let b = |tau: usize| load(Input::B { pattern, chunk, tau });
         let held = if works.len() > 1 { Some((0..t).map(b).collect::<Result<Vec<_>>>()?) } else { None };
@@ -108,7 +137,9 @@ fn columns<B: Backend>(
             work.column(&chunk, sums)?;
         }
         Ok(())
-    })?;
+    };
+    let chunks = kernel.layout.chunks;
+    if apart { backend.each_alike(chunks, one) } else { backend.each(chunks, one) }?;
     let padded = |missing: usize, made: Vec<B::Ct>| {
         (0..missing).map(|_| None).chain(made.into_iter().map(Some)).collect::<Vec<_>>()
     };
@@ -364,28 +395,4 @@ impl<'a, B: Backend> Block<'a, B> {
 /// Left summaries by the place where they end.
 struct Kept<B: Backend> {
     at: Vec<Option<B::Ct>>,
-}
-
-/// x times the decays of all later places of its leaf: at stage `k` those in the left half of a group of
-/// `2^k` are multiplied by the decay of the right half.
-fn weighted<B: Backend>(kernel: &Lanes, backend: &B, decays: &mut Decays<'_, B>, x: Vec<B::Ct>) -> Result<Vec<B::Ct>> {
-    let (w, top) = (kernel.layout.params.leaf, kernel.levels.top);
-    let mut y = x;
-    for k in 0..w.ilog2() as usize {
-        let (half, level) = (1 << k, top - k);
-        for from in (half..y.len()).step_by(2 * half) {
-            decays.make(from, from + half, level)?;
-        }
-        let (known, before) = (&*decays, &y);
-        y = backend.each(before.len(), |i| {
-            let next = (i / half + 1) * half;
-            match known.get(next, next + half, level).filter(|_| i / half % 2 == 0) {
-                Some(d) => backend.combine(level, &[Term::Product(&before[i], d)]),
-                // It waits: a fresh one is below already.
-                None if backend.level(&before[i]) < level => Ok(before[i].clone()),
-                None => backend.lower(&before[i], level - 1),
-            }
-        })?;
-    }
-    Ok(y)
 }

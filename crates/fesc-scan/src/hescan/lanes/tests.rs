@@ -104,3 +104,28 @@ fn encrypted_scans_equal_the_recurrence() {
         run_encrypted(&kernel, &set, 2, 1);
     }
 }
+
+/// A count takes chunks, and blocks of channels, that are alike as one, with the same result.
+#[test]
+fn what_is_alike_is_counted_once_with_the_same_result() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    let shape = ScanShape { tokens: 64, heads: 12, head_dim: 16, groups: 2, state: 16 };
+    for (blocks, coordinates, leaf, together) in [(4, 2, 2, 1), (8, 1, 4, 1), (1, 4, 2, usize::MAX), (16, 2, 4, 1)] {
+        let params = LanesParams { blocks, coordinates, leaf, floor: 1, fold: false, together };
+        let kernel = Lanes::new(shape, 512, params).unwrap();
+        let chain = || fesc_hybrid::backend::Chain::ideal(512, 40, kernel.top(), 3);
+        let all = crate::hescan::tests::count(&kernel, chain());
+        let (once, asked) = (fesc_hybrid::backend::Count::new(chain()), AtomicU64::new(0));
+        let input = |i: usize| {
+            asked.fetch_add(1, Ordering::Relaxed);
+            Ok(once.fresh(kernel.level(i)))
+        };
+        crate::hescan::packed::Packed::apart(kernel.clone()).run(&once, &input).unwrap();
+        assert_eq!(once.operations().tally(), all.operations().tally());
+        assert_eq!(once.inputs(), all.inputs());
+        let live = |c: &fesc_hybrid::backend::Count| (c.live().most(), c.live().most_bytes(), c.live().by_level());
+        assert_eq!(live(&once), live(&all));
+        let inputs: u64 = all.inputs().values().sum();
+        assert!(asked.load(Ordering::Relaxed) < inputs / 2, "{} of {inputs}", asked.load(Ordering::Relaxed));
+    }
+}
