@@ -27,6 +27,7 @@
 //! | computing on ciphertexts | [`server::Evaluator`], [`linear`] |
 //! | what that does to the noise | [`noise`] |
 //! | bytes | [`wire`] |
+//! | where ciphertexts are | [`memory`] |
 //!
 //! # Example
 //! A server doubles a number. In a session it would mask the result, and both would travel as bytes.
@@ -67,6 +68,7 @@ pub mod fuzzing;
 mod hoist;
 pub mod linear;
 pub mod mask;
+pub mod memory;
 pub mod noise;
 pub mod params;
 mod plaintext;

@@ -80,10 +80,15 @@ impl Params {
     /// # Errors
     /// Whatever is outside the limits of the module documentation, with the numbers.
     pub fn new(literal: &ParamsLiteral) -> Result<Self> {
+        Self::with_pool(literal, Pool::new())
+    }
+
+    /// The same with memory that others use too.
+    pub(crate) fn with_pool(literal: &ParamsLiteral, pool: Pool) -> Result<Self> {
         let log_n = literal.log_n;
         let known = (MIN_LOG_N..=MAX_LOG_N).contains(&log_n).then(|| security::limit(log_n)).flatten();
         let limit = known.ok_or(CkksError::Degree { log_n, min: MIN_LOG_N, max: MAX_LOG_N })?;
-        Self::build(literal, |log_qp| {
+        Self::build(literal, pool, |log_qp| {
             if log_qp <= f64::from(limit) {
                 return Ok(());
             }
@@ -95,10 +100,10 @@ impl Params {
     /// Any degree from 4 on, no check of security.
     #[cfg(test)]
     pub(crate) fn insecure_for_tests(literal: &ParamsLiteral) -> Result<Self> {
-        Self::build(literal, |_| Ok(()))
+        Self::build(literal, Pool::new(), |_| Ok(()))
     }
 
-    fn build(literal: &ParamsLiteral, secure: impl Fn(f64) -> Result<()>) -> Result<Self> {
+    fn build(literal: &ParamsLiteral, pool: Pool, secure: impl Fn(f64) -> Result<()>) -> Result<Self> {
         for (role, bits) in [("data", &literal.q_bits), ("special", &literal.p_bits)] {
             if bits.is_empty() || bits.len() > MAX_PRIMES {
                 return Err(CkksError::PrimeCount { role, count: bits.len(), max: MAX_PRIMES });
@@ -129,7 +134,7 @@ impl Params {
         let primes = ntts.iter().map(|n| Ok(Prime::new(n.modulus())?)).collect::<Result<Vec<Prime>>>()?;
         let fft = Fft::new(degree / 2)?;
         let subrings = (0..literal.log_n).map(|_| OnceLock::new()).collect();
-        let (data, pool) = (data.len(), Pool::new());
+        let data = data.len();
         let inner = Inner { literal, degree, ntts, primes, fft, data, log_q, log_p, digest, pool, subrings };
         Ok(Self(Arc::new(inner)))
     }

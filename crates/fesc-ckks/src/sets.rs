@@ -45,7 +45,7 @@
 //! The test `every_set_is_valid_and_its_line_is_true` recomputes the table.
 
 use crate::mask::Distance;
-use crate::{Params, ParamsLiteral, Result, wire};
+use crate::{Params, ParamsLiteral, Result, memory, wire};
 
 /// Rescaling primes that are left for the mask when a set's depth is used up.
 pub const BOUNDARY: usize = 2;
@@ -109,7 +109,7 @@ impl Set {
     /// # Errors
     /// None for the sets of this module, which a test builds one by one.
     pub fn params(&self) -> Result<Params> {
-        Params::new(&self.literal())
+        Params::with_pool(&self.literal(), memory::pool())
     }
 
     /// Bits of precision: `-log2` of the error's standard deviation in a slot after `depth` rescaled products

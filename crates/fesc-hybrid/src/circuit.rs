@@ -13,16 +13,12 @@
 use fesc_ckks::Ciphertext;
 use fesc_mpc::{Ledger, Party, Shared};
 use fesc_ring::Ring;
-use fesc_ring::memory::give_back;
 
 use crate::backend::Ckks;
 use crate::boundary::{Held, Lanes, ToCiphertexts, ToShares, log_together};
 use crate::error::check_len;
 use crate::keys::Keys;
 use crate::{HybridError, Result};
-
-/// Bytes of buffers that wait in the pool of a set while a circuit runs.
-const IDLE: usize = 256 << 20;
 
 /// The conversions around a circuit.
 #[derive(Clone)]
@@ -98,7 +94,6 @@ impl Circuit {
                 self.down.iter().map(|down| down.run_client(party, &keys.secret)).collect::<Result<Vec<_>>>()?
             }
             Keys::Server(keys) => {
-                self.down.iter().for_each(|down| down.params().set_pool_limit(IDLE));
                 let owner = keys.public.id();
                 let held = shapes.map(|(up, x)| up.hold_server(party, owner, x)).collect::<Result<Vec<_>>>()?;
                 let results = evaluate(&keys.backend, &Inputs(held))?;
@@ -110,22 +105,11 @@ impl Circuit {
                     rest = after;
                     down.run_server(party, keys.backend.evaluator(), &keys.public, own, &mut keys.fork())
                 };
-                let lanes = self.down.iter().map(&mut down).collect::<Result<Vec<_>>>()?;
-                drop(results);
-                self.release();
-                lanes
+                self.down.iter().map(&mut down).collect::<Result<Vec<_>>>()?
             }
         };
         party.witness(tensors.iter().copied().chain(lanes.iter().flat_map(|l: &Lanes| [&l.real, &l.imaginary])));
         Ok(lanes)
-    }
-}
-
-impl Circuit {
-    /// Gives the buffers of a run back: the next circuit may be of another set, with a pool of its own.
-    fn release(&self) {
-        self.down.iter().for_each(|down| down.params().release_buffers());
-        give_back();
     }
 }
 

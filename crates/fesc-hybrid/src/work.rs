@@ -32,8 +32,6 @@ pub struct Work {
     pub result_level: usize,
     /// Most bytes of ciphertexts at once while it is computed, expanded inputs among them.
     pub live_bytes: u64,
-    /// The same for each level by itself.
-    pub live_by_level: BTreeMap<usize, u64>,
     /// Logarithm of the statistical distance of the run ([`Circuit::log_distance`]).
     pub log_distance: f64,
 }
@@ -54,7 +52,6 @@ impl Work {
             results: circuit.down.iter().map(|down| down.ciphertexts() as u64).sum(),
             result_level: down.level(),
             live_bytes: count.live().most_bytes(),
-            live_by_level: count.live().by_level(),
             // What cannot be told is not taken as small.
             log_distance: circuit.log_distance().unwrap_or(0.0),
         })
@@ -98,12 +95,5 @@ impl Work {
     fn held_at(&self, level: usize) -> u64 {
         let polynomial = Chain::of(&self.params).ciphertext_bytes(level) / 2;
         self.uploads.get(&level).map_or(0, |n| n * polynomial)
-    }
-
-    /// Bytes of buffers of each level that it needs at once: uploads and ciphertexts.
-    pub fn buffers(&self) -> BTreeMap<usize, u64> {
-        let levels = self.uploads.keys().chain(self.live_by_level.keys());
-        let bytes = |level: usize| self.held_at(level) + self.live_by_level.get(&level).copied().unwrap_or(0);
-        levels.map(|&level| (level, bytes(level))).collect()
     }
 }

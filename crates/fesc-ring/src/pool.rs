@@ -1,48 +1,153 @@
-//! Buffers that are used again instead of being freed.
+//! Buffers of many lengths that share slabs of memory.
 //!
-//! A fresh megabyte costs its page faults, often more than the operation that fills it. A [`Pool`] keeps
-//! released buffers in lists by length; [`Pool::take`] gives the one released last, which is the likeliest to
-//! be in a cache. Shared by threads; one short lock per `take` and per release.
+//! A fresh megabyte costs its page faults, often more than the operation that fills it. A [`Pool`] has slabs,
+//! on huge pages once they are large; a buffer is a run of a slab, and what is released joins its free
+//! neighbours. So a computation that goes down the levels of a modulus, with a length for each of them, needs
+//! about as much memory as it has in use at once, not the sum over lengths of the most of each. A buffer is
+//! taken from the lowest free run that is long enough. Shared by threads; one short lock per `take` and per
+//! release.
 //!
 //! **A taken buffer holds whatever its last user left.** What will hold a secret is taken by
-//! [`Pool::take_secret`]: it is wiped when it goes back. A pool keeps at most [`MOST_IDLE`] words, or as many
-//! as [`Pool::with_limit`] says: when more are released, those of other lengths are freed first. A
-//! computation that goes down the levels has a length for each of them, and leaves all but the last behind.
-//! [`Pool::clear`] frees everything.
+//! [`Pool::take_secret`]: it is wiped when it goes back. When more than [`MOST_IDLE`] words are idle, or as
+//! many as [`Pool::with_limit`] says, slabs without a buffer are freed. [`Pool::clear`] frees all of those.
+//!
+//! # What is not guaranteed
+//! A bound on idle words: a slab stays while one buffer of it is in use.
 
-use crate::aligned::Aligned;
-use std::collections::HashMap;
+use crate::aligned::{Aligned, LINE};
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Words that wait in a pool, at most: 1 GiB.
 pub const MOST_IDLE: usize = 1 << 27;
 
-struct FreeLists {
+/// Words of a slab, at most, but for buffers that are longer: 64 MiB.
+const LARGEST_SLAB: usize = 1 << 23;
+
+/// Buffers start on a line.
+const STEP: usize = LINE / size_of::<u64>();
+
+/// Words that a buffer takes of a slab.
+fn run_of(words: usize) -> usize {
+    words.max(1).next_multiple_of(STEP)
+}
+
+/// The memory of a slab. It is reached by `start` alone, which buffers share; the vector only owns it.
+struct Memory {
+    start: NonNull<u64>,
+    words: usize,
+    _owner: Aligned<u64>,
+}
+
+// SAFETY: memory without an owner thread; runs that are handed out do not overlap, and nothing else reads it.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn new(words: usize) -> Self {
+        let mut owner = Aligned::zeroed(words);
+        let start = NonNull::from(&mut owner[..]).cast();
+        Self { start, words, _owner: owner }
+    }
+}
+
+/// A slab: its memory, and the free runs by their start.
+struct Slab {
+    memory: Memory,
+    free: BTreeMap<usize, usize>,
+}
+
+impl Slab {
+    fn new(words: usize) -> Self {
+        Self { memory: Memory::new(words), free: BTreeMap::from([(0, words)]) }
+    }
+
+    /// The lowest run of so many words.
+    fn take(&mut self, words: usize) -> Option<usize> {
+        let (&start, &len) = self.free.iter().find(|(_, len)| **len >= words)?;
+        self.free.remove(&start);
+        if len > words {
+            self.free.insert(start + words, len - words);
+        }
+        Some(start)
+    }
+
+    /// A run is free again, and joins its neighbours.
+    fn release(&mut self, mut start: usize, mut words: usize) {
+        if let Some(after) = self.free.remove(&(start + words)) {
+            words += after;
+        }
+        let before = self.free.range(..start).next_back().map(|(&s, &len)| (s, len));
+        if let Some((s, len)) = before.filter(|(s, len)| s + len == start) {
+            (start, words) = (s, words + len);
+        }
+        self.free.insert(start, words);
+    }
+
+    fn is_free(&self) -> bool {
+        self.free.get(&0) == Some(&self.memory.words)
+    }
+}
+
+/// Slabs by the number under which they were made.
+#[derive(Default)]
+struct Slabs {
+    all: BTreeMap<usize, Slab>,
+    words: usize,
+}
+
+impl Slabs {
+    /// Takes out slabs without a buffer, the latest first, until at most `most` words are idle.
+    fn shrink(&mut self, taken: usize, most: usize) -> Vec<Slab> {
+        let mut gone = Vec::new();
+        let free: Vec<usize> = self.all.iter().rev().filter(|(_, slab)| slab.is_free()).map(|(&id, _)| id).collect();
+        for id in free {
+            if self.words.saturating_sub(taken) <= most {
+                break;
+            }
+            if let Some(slab) = self.all.remove(&id) {
+                self.words -= slab.memory.words;
+                gone.push(slab);
+            }
+        }
+        gone
+    }
+}
+
+struct Shared {
     /// Words that may wait.
     most_idle: AtomicUsize,
     /// Words in buffers that are out.
     taken: AtomicUsize,
     /// The largest number of them so far.
     peak: AtomicUsize,
-    free: Mutex<HashMap<usize, Vec<Aligned<u64>>>>,
-    /// Buffers ever allocated.
+    /// Slabs ever made.
     made: AtomicUsize,
+    slabs: Mutex<Slabs>,
 }
 
-impl FreeLists {
-    fn free(&self) -> MutexGuard<'_, HashMap<usize, Vec<Aligned<u64>>>> {
-        // Each use of the lock leaves the map whole, so a panic elsewhere does not matter.
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+impl Shared {
+    fn slabs(&self) -> MutexGuard<'_, Slabs> {
+        // Each use of the lock leaves the runs whole, so a panic elsewhere does not matter.
+        self.slabs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    fn most_idle(&self) -> usize {
+        self.most_idle.load(Ordering::Relaxed)
     }
 }
 
 /// A handle of a pool; clones share it.
 #[derive(Clone)]
-pub struct Pool {
-    lists: Arc<FreeLists>,
-}
+pub struct Pool(Arc<Shared>);
 
 impl Default for Pool {
     fn default() -> Self {
@@ -56,46 +161,56 @@ impl Pool {
         Self::with_limit(MOST_IDLE)
     }
 
-    /// An empty pool that keeps at most `most_idle` words.
+    /// An empty pool that keeps at most about `most_idle` words.
     pub fn with_limit(most_idle: usize) -> Self {
-        let (most_idle, zero) = (AtomicUsize::new(most_idle), || AtomicUsize::new(0));
-        let lists = FreeLists { most_idle, taken: zero(), peak: zero(), free: Mutex::default(), made: zero() };
-        Self { lists: Arc::new(lists) }
+        let zero = || AtomicUsize::new(0);
+        let (most_idle, slabs) = (AtomicUsize::new(most_idle), Mutex::default());
+        Self(Arc::new(Shared { most_idle, taken: zero(), peak: zero(), made: zero(), slabs }))
     }
 
-    /// Keeps at most `most_idle` words from now on; if more wait already, all are freed.
+    /// Keeps at most about `most_idle` words from now on.
     pub fn set_limit(&self, most_idle: usize) {
-        self.lists.most_idle.store(most_idle, Ordering::Relaxed);
-        if self.idle_words() > most_idle {
-            self.clear();
-        }
+        self.0.most_idle.store(most_idle, Ordering::Relaxed);
+        let gone = self.0.slabs().shrink(self.0.taken(), most_idle);
+        drop(gone);
     }
 
     /// Words in buffers that were taken and have not come back.
     pub fn words_in_use(&self) -> usize {
-        self.lists.taken.load(Ordering::Relaxed)
+        self.0.taken()
     }
 
     /// The largest [`Pool::words_in_use`] since the pool was made or [`Pool::reset_peak`].
     pub fn peak_words(&self) -> usize {
-        self.lists.peak.load(Ordering::Relaxed)
+        self.0.peak.load(Ordering::Relaxed)
     }
 
     /// Starts the largest number anew, from what is in use.
     pub fn reset_peak(&self) {
-        self.lists.peak.store(self.words_in_use(), Ordering::Relaxed);
+        self.0.peak.store(self.words_in_use(), Ordering::Relaxed);
     }
 
-    /// A buffer of `words` words with arbitrary contents (zeros when it is new).
+    /// A buffer of `words` words with arbitrary contents (zeros where nothing was before).
     pub fn take(&self, words: usize) -> Pooled {
-        let old = self.lists.free().get_mut(&words).and_then(Vec::pop);
-        let buffer = old.unwrap_or_else(|| {
-            self.lists.made.fetch_add(1, Ordering::Relaxed);
-            Aligned::zeroed(words)
+        let run = run_of(words);
+        let mut slabs = self.0.slabs();
+        let found = slabs.all.iter_mut().find_map(|(&id, slab)| Some((id, slab.take(run)?, slab.memory.start)));
+        let (id, first, memory) = found.unwrap_or_else(|| {
+            // Each new slab doubles the pool, up to a size of which a few are within the limit.
+            let more = slabs.words.min(LARGEST_SLAB).min(self.0.most_idle() / 4);
+            let mut slab = Slab::new(run.max(more / STEP * STEP));
+            let id = self.0.made.fetch_add(1, Ordering::Relaxed);
+            let (first, memory) = (slab.take(run).unwrap_or_default(), slab.memory.start);
+            slabs.words += slab.memory.words;
+            slabs.all.insert(id, slab);
+            (id, first, memory)
         });
-        let taken = self.lists.taken.fetch_add(words, Ordering::Relaxed) + words;
-        self.lists.peak.fetch_max(taken, Ordering::Relaxed);
-        Pooled { buffer, home: self.clone(), wipe: false }
+        let taken = self.0.taken.fetch_add(run, Ordering::Relaxed) + run;
+        drop(slabs);
+        self.0.peak.fetch_max(taken, Ordering::Relaxed);
+        // SAFETY: the run lies in the memory, which is at least as long.
+        let start = unsafe { memory.add(first) };
+        Pooled { start, words, slab: id, first, home: self.clone(), wipe: false }
     }
 
     /// [`Pool::take`] for secrets: wiped when it goes back.
@@ -119,67 +234,75 @@ impl Pool {
         buffer
     }
 
-    /// How many buffers were ever allocated: constant while operations only use old ones again.
+    /// Makes slabs until so many words are idle, of which no later run pays the page faults; at most as many as
+    /// may wait. One thread touches them: two at once take longer in a virtual machine.
+    pub fn reserve(&self, words: usize) {
+        let words = words.min(self.0.most_idle());
+        loop {
+            let missing = words.saturating_sub(self.idle_words());
+            if missing == 0 {
+                return;
+            }
+            // The pool can be used meanwhile.
+            let slab = Slab::new(missing.min(LARGEST_SLAB).next_multiple_of(STEP));
+            let mut slabs = self.0.slabs();
+            slabs.words += slab.memory.words;
+            slabs.all.insert(self.0.made.fetch_add(1, Ordering::Relaxed), slab);
+        }
+    }
+
+    /// How many slabs were ever made: constant while operations only use old memory again.
     pub fn made(&self) -> usize {
-        self.lists.made.load(Ordering::Relaxed)
+        self.0.made.load(Ordering::Relaxed)
     }
 
-    /// Words in released buffers.
+    /// Words of slabs that no buffer has.
     pub fn idle_words(&self) -> usize {
-        self.lists.free().iter().map(|(words, list)| words * list.len()).sum()
+        let slabs = self.0.slabs();
+        slabs.words - self.0.taken()
     }
 
-    /// Frees all released buffers.
+    /// Frees all slabs without a buffer.
     pub fn clear(&self) {
         // The memory goes back after the lock is released.
-        let lists = std::mem::take(&mut *self.lists.free());
-        drop(lists);
+        let gone = self.0.slabs().shrink(0, 0);
+        drop(gone);
     }
 }
 
 /// A buffer that goes back to its pool on drop. A clone is another buffer of the same pool.
 pub struct Pooled {
-    buffer: Aligned<u64>,
+    start: NonNull<u64>,
+    words: usize,
+    /// Its slab, and where in it.
+    slab: usize,
+    first: usize,
     home: Pool,
     wipe: bool,
 }
 
-impl Pooled {
-    /// Takes the buffer out of the pool for good. Whoever has it wipes it, if it holds a secret.
-    pub fn detach(mut self) -> Aligned<u64> {
-        self.home.lists.taken.fetch_sub(self.buffer.len(), Ordering::Relaxed);
-        std::mem::take(&mut self.buffer)
-    }
-}
+// SAFETY: a buffer owns its run alone, like a `Box<[u64]>`.
+unsafe impl Send for Pooled {}
+// SAFETY: as above; shared access gives shared slices only.
+unsafe impl Sync for Pooled {}
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        if buffer.is_empty() {
-            return;
-        }
         if self.wipe {
             // The words live on behind a lock, or are freed: `black_box` keeps the stores even so.
-            buffer.fill(0);
-            std::hint::black_box(&buffer[..]);
+            self.fill(0);
+            std::hint::black_box(&self[..]);
         }
-        let (words, lists) = (buffer.len(), &self.home.lists);
-        lists.taken.fetch_sub(words, Ordering::Relaxed);
-        let (mut free, most) = (lists.free(), lists.most_idle.load(Ordering::Relaxed));
-        let idle: usize = free.iter().map(|(words, list)| words * list.len()).sum();
-        let mut gone = HashMap::new();
-        if idle + words > most {
-            let kept = free.remove(&words);
-            gone = std::mem::take(&mut *free);
-            free.extend(kept.map(|list| (words, list)));
+        let (run, shared) = (run_of(self.words), &self.home.0);
+        let mut slabs = shared.slabs();
+        if let Some(slab) = slabs.all.get_mut(&self.slab) {
+            slab.release(self.first, run);
         }
-        let list = free.entry(words).or_default();
-        // A buffer that has no room even so is freed itself.
-        if (list.len() + 1) * words <= most {
-            list.push(buffer);
-        }
+        let taken = shared.taken.fetch_sub(run, Ordering::Relaxed) - run;
+        let most = shared.most_idle();
+        let gone = if slabs.words - taken > most { slabs.shrink(taken, most) } else { Vec::new() };
         // The memory goes back after the lock is released.
-        drop(free);
+        drop(slabs);
         drop(gone);
     }
 }
@@ -196,113 +319,19 @@ impl Deref for Pooled {
     type Target = [u64];
 
     fn deref(&self) -> &[u64] {
-        &self.buffer
+        // SAFETY: the run is this buffer's alone until it is dropped. A pool, which `home` keeps, frees no slab
+        // that has a buffer. Slabs are zeroed when they are made.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 }
 
 impl DerefMut for Pooled {
     fn deref_mut(&mut self) -> &mut [u64] {
-        &mut self.buffer
+        // SAFETY: as above, and `self` is borrowed alone.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.words) }
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_released_buffer_is_given_out_again() {
-        let pool = Pool::new();
-        let mut first = pool.take(100);
-        first.fill(7);
-        let place = first.as_ptr();
-        drop(first);
-        assert_eq!((pool.made(), pool.idle_words()), (1, 100));
-        let other = pool.take(101);
-        let again = pool.take(100);
-        assert_eq!((again.as_ptr(), pool.made(), pool.idle_words()), (place, 2, 0));
-        assert!(again.iter().all(|&x| x == 7) && other.iter().all(|&x| x == 0));
-        let copy = again.clone();
-        assert!(copy.as_ptr() != place && *copy == *again);
-        drop(again);
-        assert!(pool.take_zeroed(100).iter().all(|&x| x == 0));
-        assert_eq!(*pool.take_copy(&[1, 2, 3]), [1, 2, 3]);
-    }
-
-    #[test]
-    fn a_secret_is_wiped_when_its_buffer_goes_back() {
-        let pool = Pool::new();
-        let mut secret = pool.take_secret(100);
-        secret.fill(7);
-        let copy = secret.clone();
-        drop((secret, copy));
-        assert_eq!(pool.idle_words(), 200);
-        assert!([pool.take(100), pool.take(100)].iter().all(|b| b.iter().all(|&x| x == 0)));
-    }
-
-    #[test]
-    fn detached_and_cleared_buffers_do_not_come_back() {
-        let pool = Pool::new();
-        let kept = pool.take(5).detach();
-        assert_eq!((kept.len(), pool.idle_words()), (5, 0));
-        drop(kept);
-        drop(pool.take(6));
-        assert_eq!(pool.idle_words(), 6);
-        pool.clear();
-        assert_eq!(pool.idle_words(), 0);
-        drop(pool.take(0));
-        assert_eq!(pool.idle_words(), 0);
-    }
-
-    #[test]
-    fn a_pool_keeps_the_lengths_in_use_and_not_all_that_ever_were() {
-        let pool = Pool::with_limit(1000);
-        let many: Vec<Pooled> = (0..5).map(|_| pool.take(100)).collect();
-        let others: Vec<Pooled> = (0..6).map(|_| pool.take(110)).collect();
-        drop(many);
-        assert_eq!(pool.idle_words(), 500);
-        drop(others);
-        assert_eq!(pool.idle_words(), 660, "those of the other length went");
-        let many: Vec<Pooled> = (0..20).map(|_| pool.take(110)).collect();
-        drop(many);
-        assert_eq!((pool.idle_words(), pool.made()), (990, 5 + 6 + 14));
-    }
-
-    #[test]
-    fn what_is_out_is_counted_and_its_largest_number_kept() {
-        let pool = Pool::new();
-        let (a, b) = (pool.take(100), pool.take_zeroed(10));
-        assert_eq!((pool.words_in_use(), pool.peak_words()), (110, 110));
-        drop(a);
-        let copy = b.clone();
-        assert_eq!((pool.words_in_use(), pool.peak_words()), (20, 110));
-        pool.reset_peak();
-        assert_eq!(pool.peak_words(), 20);
-        drop((b.detach(), copy));
-        assert_eq!((pool.words_in_use(), pool.peak_words(), pool.idle_words()), (0, 20, 110));
-        pool.set_limit(50);
-        drop((pool.take(20), pool.take(30)));
-        assert_eq!(pool.idle_words(), 50);
-        pool.set_limit(40);
-        assert_eq!(pool.idle_words(), 0);
-    }
-
-    #[test]
-    fn threads_never_share_a_buffer() {
-        let pool = Pool::new();
-        std::thread::scope(|s| {
-            let run = |id: u64| {
-                for _ in 0..500 {
-                    let mut b = pool.take(64);
-                    b.fill(id);
-                    std::thread::yield_now();
-                    assert!(b.iter().all(|&x| x == id));
-                }
-            };
-            let threads: Vec<_> = (0..4).map(|id| s.spawn(move || run(id))).collect();
-            threads.into_iter().for_each(|t| t.join().unwrap());
-        });
-        assert!(pool.made() <= 4);
-    }
-}
+mod tests;

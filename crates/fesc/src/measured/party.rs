@@ -178,7 +178,10 @@ fn exchange_keys(
     channel.phase(KEYS);
     match role {
         Role::P0 => mine = schedule.keys().send(channel, prg, &mut |_, _| ())?.0,
-        Role::P1 => theirs = schedule.keys().receive(channel, prg, &mut |_, _| ())?,
+        Role::P1 => {
+            theirs = schedule.keys().receive(channel, prg, &mut |_, _| ())?;
+            schedule.reserve_buffers()?;
+        }
     }
     channel.phase(phase::SETUP);
     Ok((mine, theirs))

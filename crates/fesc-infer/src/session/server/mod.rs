@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use fesc_hybrid::ckks;
 use fesc_mpc::Role;
 use fesc_net::{Listener, Pending};
 use fesc_ring::memory::give_back;
@@ -272,6 +273,7 @@ impl Server {
         // A session's memory is the system's again before the next one. Strangers had none, and cost no more
         // than they must.
         if self.admission.seated(number) {
+            ckks::memory::release();
             give_back();
         }
         // Seen from its thread, a cut session ended because its connection did.

@@ -107,6 +107,8 @@ impl<'a> Visit<'a> {
         let mut source = self.source(accept.provider, awaited, claim, &schedule, transcript, prg)?;
         let mut teller = Teller(server, number);
         let told = &mut |done, all| teller.doing(Doing::Keys(done, all));
+        // Before the keys are said to be ready, which the client's run waits for.
+        schedule.reserve_buffers()?;
         let (mut held, keys) = keys.load(&schedule.keys(), &mut self.channel, prg, told)?;
         let (timed, clock) = Timed::new(source.take());
         let setup = self.start.elapsed().as_secs_f64();
