@@ -99,8 +99,7 @@ impl Ran {
         let params = plan.set.params()?;
         let tally = plan.count.operations().tally();
         progress.say(format!("{}: times of operations by level", plan.set.name));
-        let one = ThreadPoolBuilder::new().num_threads(1).build()?;
-        let predicted = one.install(|| predicted(plan, &tally, args.seconds))?;
+        let predicted = predicted(plan, &tally, args.seconds, args.threads.into())?;
         let budget = args.memory.saturating_mul(1_000_000) / 2;
         let held = cut::input_bytes(&plan.kernel, &Chain::of(&params)) <= budget;
         let inputs = if held { Inputs::Held } else { Inputs::Streamed };
@@ -119,9 +118,9 @@ impl Ran {
     }
 }
 
-/// Seconds of one scan on one thread: counts times what each operation takes at its level.
-fn predicted(plan: &Chosen, tally: &Tally, seconds: f64) -> Result<f64> {
-    let probe = Probe::new(&plan.set, |level| used(tally, level), seconds)?;
+/// Seconds of one scan, of all threads together: counts times what each operation takes at its level.
+fn predicted(plan: &Chosen, tally: &Tally, seconds: f64, threads: usize) -> Result<f64> {
+    let probe = Probe::new(&plan.set, |level| used(tally, level), seconds, threads)?;
     Ok(tally.cost(|operation, level| probe.seconds(operation, level)))
 }
 

@@ -40,11 +40,18 @@ pub type Work<'a, T> = &'a mut (dyn FnMut() -> Result<T> + Send);
 /// # Errors
 /// The first one of a piece.
 pub fn in_turn<T>(seconds: f64, works: &mut [Work<'_, T>]) -> Result<Vec<Times>> {
+    in_turn_by(&|| usage::cpu_seconds().unwrap_or(f64::NAN), seconds, works)
+}
+
+/// The same with another clock of processor time, as of a thread that does all of the work.
+///
+/// # Errors
+/// The first one of a piece.
+pub fn in_turn_by<T>(cpu_seconds: &dyn Fn() -> f64, seconds: f64, works: &mut [Work<'_, T>]) -> Result<Vec<Times>> {
     for work in works.iter_mut() {
         work()?;
     }
     let mut times: Vec<(Vec<f64>, f64)> = vec![(Vec::new(), 0.0); works.len()];
-    let cpu_seconds = || usage::cpu_seconds().unwrap_or(f64::NAN);
     let begin = Instant::now();
     let mut rounds = 0;
     while rounds < LEAST || begin.elapsed().as_secs_f64() < seconds {

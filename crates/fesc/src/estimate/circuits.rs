@@ -3,30 +3,28 @@
 //! ```text
 //! stage = sum over operations and levels of  count(operation, level) t(operation, level) / threads
 //!       + expansions t_expand(level) / threads + uploads both(t_up(level)) + results both(t_down)
-//!       + bytes of new buffers t_touch
-//! keys  = keys both(t_key)
+//! keys  = keys both(t_key) + bytes of buffers t_touch
 //! both(client, server) = max(max(client, server) / threads, (client + server) / cores)
 //! ```
 //!
-//! `t` is measured for each set, on one thread and as processor time, which a busy machine changes little:
-//! operations at a few levels ([`Probe`]); conversions between two parties in this process ([`Sample`]); a
-//! few keys made, sent and taken. Counts are the kernels' own ([`Work`]). Memory that was never touched costs
-//! as much as some operations: a set's pool keeps 1 GiB of buffers from one circuit to the next, the rest is
-//! new each time. What a stage does on shares besides is not in it.
+//! `t` is measured for each set, as processor time of a thread, which a busy machine changes little:
+//! operations at a few levels, on all threads at once ([`Probe`]); conversions between two parties in this
+//! process ([`Sample`]); a few keys made, sent and taken. Counts are the kernels' own ([`Work`]). Memory that
+//! was never touched costs as much as some operations: the server does it while keys are on their way. What a
+//! stage does on shares besides is not in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 
 use anyhow::{Context, Result, anyhow};
-use fesc_ckks::Params;
 use fesc_ckks::server::EvaluationKeyPlan;
 use fesc_ckks::sets::Set;
+use fesc_ckks::{Params, memory};
 use fesc_hybrid::backend::{Operation, Tally};
 use fesc_hybrid::keys::{ClientKeys, KeyShape, ServerKeys};
 use fesc_hybrid::work::Work;
 use fesc_infer::Stage;
 use fesc_net::Channel;
-use fesc_ring::pool::MOST_IDLE;
 use rayon::ThreadPoolBuilder;
 
 use crate::bench::boundary::{Sample, Size};
@@ -42,8 +40,8 @@ const POINTS: usize = 4;
 const SAMPLE: usize = 48;
 /// Their distinct values.
 const VALUES: usize = 1 << 12;
-/// Bytes of new memory that are touched.
-const TOUCHED: usize = 128 << 20;
+/// Bytes of new memory that are touched: less would be what was just given back.
+const TOUCHED: u64 = 1 << 30;
 /// Rotations whose keys are made.
 const ROTATIONS: i64 = 3;
 
@@ -78,7 +76,7 @@ impl Machine {
             if names.insert(set.name) {
                 let own: Vec<&Work> = works.clone().filter(|w| w.set() == Some(set)).collect();
                 progress.say(format!("measuring operations of the set {}", set.name));
-                sets.insert(set.name, Costs::measure(set, &own)?);
+                sets.insert(set.name, Costs::measure(set, &own, threads.into())?);
             }
         }
         let cores = thread::available_parallelism().map_or(1, |n| n.get()) as f64;
@@ -90,8 +88,8 @@ impl Machine {
         (client.max(server) / self.threads).max((client + server) / self.cores)
     }
 
-    /// Seconds of a circuit; `touched` is what it takes of memory that was never used.
-    fn circuit(&self, work: &Work, touched: u64) -> Result<f64> {
+    /// Seconds of a circuit.
+    fn circuit(&self, work: &Work) -> Result<f64> {
         let costs = self.costs(set(work)?)?;
         let computed = work.tally.cost(|operation, level| costs.probe.seconds(operation, level));
         let sum = |counts: &BTreeMap<usize, u64>, f: &dyn Fn(&Sample) -> f64| -> f64 {
@@ -100,26 +98,18 @@ impl Machine {
         let expanded = sum(&work.expansions, &|s| s.expand.cpu_s);
         let up = sum(&work.uploads, &|s| self.both(s.up.sides));
         let down = costs.conversions.values().map(|s| self.both(s.down.sides)).fold(f64::MAX, f64::min);
-        let new = touched as f64 * self.touch_s;
-        Ok((computed + expanded) / self.threads + up + down * work.results as f64 + new)
+        Ok((computed + expanded) / self.threads + up + down * work.results as f64)
     }
 
     /// Seconds of all circuits of a run, stage by stage, in the order of their first use.
     pub fn seconds(&self, works: &Works) -> Result<Vec<(Stage, f64)>> {
-        // What each set's pool has already.
-        let mut pools: BTreeMap<&'static str, u64> = BTreeMap::new();
-        let mut found: Vec<(Stage, f64)> = works.iter().map(|(stage, _)| (*stage, 0.0)).collect();
-        let calls = works.iter().map(|(_, works)| works.len()).max().unwrap_or(0);
-        // Layer by layer, as a run goes.
-        for call in 0..calls {
-            for ((_, works), (_, sum)) in works.iter().zip(&mut found) {
-                let Some(work) = works.get(call) else { continue };
-                let (kept, needed) = (pools.entry(set(work)?.name).or_default(), work.buffers().values().sum::<u64>());
-                *sum += self.circuit(work, needed.saturating_sub(*kept))?;
-                *kept = needed.max(*kept).min(8 * MOST_IDLE as u64);
-            }
-        }
-        Ok(found)
+        let sum = |works: &[Work]| works.iter().map(|work| self.circuit(work)).sum::<Result<f64>>();
+        works.iter().map(|(stage, works)| Ok((*stage, sum(works)?))).collect()
+    }
+
+    /// Seconds until the buffers of a run are ready.
+    pub fn touch_s(&self, bytes: u64) -> f64 {
+        bytes as f64 * self.touch_s
     }
 
     /// Seconds of making, sending and taking keys.
@@ -143,13 +133,13 @@ fn set(work: &Work) -> Result<&'static Set> {
 }
 
 impl Costs {
-    fn measure(set: &Set, works: &[&Work]) -> Result<Self> {
+    fn measure(set: &Set, works: &[&Work], threads: usize) -> Result<Self> {
         let params = set.params()?;
         let mut all = Tally::default();
         works.iter().for_each(|w| all.add(&w.tally));
         let used = |level: usize| Operation::ALL.into_iter().any(|o| all.by_level(o).any(|(l, _)| l == level));
         let one = ThreadPoolBuilder::new().num_threads(1).build()?;
-        let probe = one.install(|| Probe::sparse(set, used, POINTS, 0.0))?;
+        let probe = Probe::sparse(set, used, POINTS, threads)?;
         let levels: BTreeSet<usize> = works.iter().flat_map(|w| w.uploads.keys().copied()).collect();
         let sample = |level: usize| {
             let size = Size { level, ciphertexts: SAMPLE, values: VALUES, threads: 1 };
@@ -189,10 +179,10 @@ fn one_key(params: &Params) -> Result<[f64; 2]> {
 
 /// Processor seconds of a byte of new memory.
 fn touch_s() -> f64 {
+    memory::release();
     let before = usage::thread_cpu_seconds();
-    let mut new = vec![0u8; TOUCHED];
-    // A word of each page: the system gives it when it is written.
-    new.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
-    std::hint::black_box(&new);
-    (usage::thread_cpu_seconds() - before) / TOUCHED as f64
+    memory::reserve(TOUCHED);
+    let took = usage::thread_cpu_seconds() - before;
+    memory::release();
+    took / TOUCHED as f64
 }

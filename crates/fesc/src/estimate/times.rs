@@ -150,7 +150,8 @@ impl Times {
         let wire = network(args.net, public + prices.setup_bytes(), 0);
         let setup_s = prices.setup_s() + once.max(0.0) * grown + wire;
         let made: f64 = declared.keys.iter().map(|keys| machine.keys_s(keys)).sum();
-        let keys_s = made + network(args.net, declared.keys.bytes(), 0);
+        let buffers = fesc_infer::memory::buffers(declared.works.iter().flat_map(|(_, works)| works));
+        let keys_s = made + machine.touch_s(buffers) + network(args.net, declared.keys.bytes(), 0);
         let stages = scaled(&ran.stages());
         Ok(Self { online_s, offline_s, setup_s, keys_s, offline_rounds, tokens: sample.tokens, stages })
     }

@@ -17,7 +17,6 @@ use fesc_mpc::{Cost, Ledger, Role};
 use fesc_ring::{LongRing, Ring};
 use fesc_scan::hescan::uploads::{self, Declared, Prices};
 use fesc_scan::hescan::{ScanShape, paper};
-use rayon::ThreadPoolBuilder;
 use serde_json::Value;
 
 use super::ckks::Probe;
@@ -102,8 +101,7 @@ pub fn run(args: &BoundaryArgs, format: Format) -> Result<()> {
 
 /// What the network and this machine take.
 fn prices(args: &BoundaryArgs, set: &Set, sample: &Sample) -> Result<Prices> {
-    let one = ThreadPoolBuilder::new().num_threads(1).build()?;
-    let probe = one.install(|| Probe::new(set, |level| level == set.levels, 0.0))?;
+    let probe = Probe::new(set, |level| level == set.levels, 0.0, args.threads.into())?;
     let rotation = probe.seconds(Operation::Rotation, set.levels);
     let transforms = Chain::of_set(set).switch_transforms(set.levels) as f64;
     let convert_s = [sample.up_expanded(args.threads).seconds, sample.down.seconds];
