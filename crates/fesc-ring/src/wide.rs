@@ -153,7 +153,7 @@ pub fn combine_with(
         let width = step.min(cols - from);
         panels.truncate(width.div_ceil(COLS));
         panels.par_iter_mut().enumerate().for_each(|(p, panel)| {
-            panel.pack(shape, from + p * COLS, COLS.min(width - p * COLS), split, &read);
+            panel.pack(from + p * COLS, COLS.min(width - p * COLS), split, &read);
         });
         out.par_chunks_mut(TASK_ROWS * cols).enumerate().for_each(|(task, out)| {
             for (p, panel) in panels.iter().enumerate() {
@@ -161,7 +161,7 @@ pub fn combine_with(
                     let first = task * TASK_ROWS + t * ROWS;
                     let count = rows.len() / cols;
                     let mut result = [[0; COLS]; ROWS];
-                    tile(panel, &scalars[first * terms..(first + count) * terms], terms, shift, &mut result[..count]);
+                    tile(panel, &scalars[first * terms..(first + count) * terms], &mut result[..count]);
                     for (row, result) in rows.chunks_mut(cols).zip(&result) {
                         let at = from + p * COLS;
                         let end = cols.min(at + COLS).min(from + width);
@@ -182,8 +182,8 @@ struct Line([u64; LANES]);
 /// Packed columns: for every term 24 low words, then 24 high ones if rows have them, as the kernel reads
 /// them.
 struct Panel {
+    shape: Shape,
     lines: Vec<Line>,
-    wide: bool,
     /// What the accumulators start from: `half - 2^51 sum_j v_j`, in two words.
     start: [[u64; COLS]; 2],
 }
@@ -191,17 +191,17 @@ struct Panel {
 impl Panel {
     fn new(shape: Shape) -> Self {
         let lines = vec![Line([0; LANES]); shape.terms * per_term(shape.wide)];
-        Self { lines, wide: shape.wide, start: [[0; COLS]; 2] }
+        Self { shape, lines, start: [[0; COLS]; 2] }
     }
 
     fn pack(
         &mut self,
-        shape: Shape,
         from: usize,
         width: usize,
         split: Option<Split>,
         read: &impl Fn(usize, usize, &mut [u64], &mut [u64]),
     ) {
+        let shape = self.shape;
         let mut sums = [0u128; COLS];
         let (mut lo, mut hi) = ([0; COLS], [0; COLS]);
         let hi_width = if shape.wide { width } else { 0 };
@@ -235,7 +235,7 @@ const fn per_term(wide: bool) -> usize {
 }
 
 /// One tile: up to four outputs (rows of `scalars`, `terms` each) by one panel.
-type Tile = fn(panel: &Panel, scalars: &[u64], terms: usize, shift: u32, out: &mut [[u64; COLS]]);
+type Tile = fn(panel: &Panel, scalars: &[u64], out: &mut [[u64; COLS]]);
 
 /// Turns the words of some numbers into those that a kernel reads.
 type Split = fn(lo: &mut [u64; COLS], hi: &mut [u64; COLS]);
@@ -271,11 +271,12 @@ fn kernel(path: Path) -> Kernel {
     }
 }
 
-fn portable(panel: &Panel, scalars: &[u64], terms: usize, shift: u32, out: &mut [[u64; COLS]]) {
+fn portable(panel: &Panel, scalars: &[u64], out: &mut [[u64; COLS]]) {
+    let Shape { terms, wide, shift, .. } = panel.shape;
     for (r, out) in out.iter_mut().enumerate() {
         let join = |lo: u64, hi: u64| u128::from(lo) + (u128::from(hi) << WORD_BITS);
         let mut acc: [u128; COLS] = std::array::from_fn(|c| join(panel.start[0][c], panel.start[1][c]));
-        for (lines, &u) in panel.lines.chunks_exact(per_term(panel.wide)).zip(&scalars[r * terms..]) {
+        for (lines, &u) in panel.lines.chunks_exact(per_term(wide)).zip(&scalars[r * terms..]) {
             let (lo, hi) = lines.split_at(COLS / LANES);
             for (c, acc) in acc.iter_mut().enumerate() {
                 // 104 is below 128: what wraps does not count.
@@ -296,22 +297,22 @@ mod avx2;
 mod avx512 {
     use std::arch::x86_64::*;
 
-    use super::{COLS, LANES, Line, Panel, WORD, WORD_BITS, per_term};
+    use super::{COLS, LANES, Line, Panel, Shape, WORD, WORD_BITS, per_term};
 
     const VECTORS: usize = COLS / LANES;
 
-    pub(super) fn tile(panel: &Panel, scalars: &[u64], terms: usize, shift: u32, out: &mut [[u64; COLS]]) {
+    pub(super) fn tile(panel: &Panel, scalars: &[u64], out: &mut [[u64; COLS]]) {
         // SAFETY: `kernel` hands this out only if the processor has AVX-512 F and IFMA.
         unsafe {
-            match (out.len(), panel.wide) {
-                (1, false) => rows::<1, false>(panel, scalars, terms, shift, out),
-                (2, false) => rows::<2, false>(panel, scalars, terms, shift, out),
-                (3, false) => rows::<3, false>(panel, scalars, terms, shift, out),
-                (_, false) => rows::<4, false>(panel, scalars, terms, shift, out),
-                (1, true) => rows::<1, true>(panel, scalars, terms, shift, out),
-                (2, true) => rows::<2, true>(panel, scalars, terms, shift, out),
-                (3, true) => rows::<3, true>(panel, scalars, terms, shift, out),
-                (_, true) => rows::<4, true>(panel, scalars, terms, shift, out),
+            match (out.len(), panel.shape.wide) {
+                (1, false) => rows::<1, false>(panel, scalars, out),
+                (2, false) => rows::<2, false>(panel, scalars, out),
+                (3, false) => rows::<3, false>(panel, scalars, out),
+                (_, false) => rows::<4, false>(panel, scalars, out),
+                (1, true) => rows::<1, true>(panel, scalars, out),
+                (2, true) => rows::<2, true>(panel, scalars, out),
+                (3, true) => rows::<3, true>(panel, scalars, out),
+                (_, true) => rows::<4, true>(panel, scalars, out),
             }
         }
     }
@@ -332,13 +333,8 @@ mod avx512 {
     }
 
     #[target_feature(enable = "avx512f,avx512ifma")]
-    fn rows<const R: usize, const WIDE: bool>(
-        panel: &Panel,
-        scalars: &[u64],
-        terms: usize,
-        shift: u32,
-        out: &mut [[u64; COLS]],
-    ) {
+    fn rows<const R: usize, const WIDE: bool>(panel: &Panel, scalars: &[u64], out: &mut [[u64; COLS]]) {
+        let Shape { terms, shift, .. } = panel.shape;
         let mut low = [load(panel.start[0].as_chunks().0.iter()); R];
         let mut high = [load(panel.start[1].as_chunks().0.iter()); R];
         let scalars: [&[u64]; R] = std::array::from_fn(|r| &scalars[r * terms..(r + 1) * terms]);

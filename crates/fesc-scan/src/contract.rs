@@ -8,9 +8,11 @@
 use fesc_hybrid::keys::Keys;
 use fesc_hybrid::verify::{Deviation, Witness};
 use fesc_hybrid::work::Work;
-use fesc_mpc::{Ledger, Party, Shared};
+use fesc_model::outline::scale::RING;
+use fesc_mpc::{Ledger, Party, Role, Shared};
 
 use crate::Result;
+use crate::error::{check, check_presence};
 
 /// One party's shares of what a scan takes, one row per token. No `Debug`: shares are secrets.
 #[derive(Clone)]
@@ -32,6 +34,42 @@ pub struct Packet {
 pub struct Carry {
     /// This party's share.
     pub state: Shared,
+}
+
+/// What a kernel of one shape is given, in values.
+pub(crate) struct Sizes {
+    pub(crate) tokens: usize,
+    pub(crate) heads: usize,
+    /// Channels of a token, and of a row of the state.
+    pub(crate) inner: usize,
+    /// B of a token, and C.
+    pub(crate) width: usize,
+    /// Rows of the state.
+    pub(crate) state: usize,
+    /// Whether a state enters.
+    pub(crate) carried: bool,
+}
+
+impl Sizes {
+    /// Refuses tensors of other sizes and rings, and what is missing or given to the wrong party.
+    pub(crate) fn check(&self, role: Role, packet: &Packet, skip: Option<&[i64]>, carry: Option<&Carry>) -> Result<()> {
+        let tokens = self.tokens;
+        let sizes = [
+            ("x of a packet", &packet.x, tokens * self.inner),
+            ("B of a packet", &packet.b, tokens * self.width),
+            ("C of a packet", &packet.c, tokens * self.width),
+            ("Delta of a packet", &packet.delta, tokens * self.heads),
+            ("A Delta of a packet", &packet.z, tokens * self.heads),
+        ];
+        let carried = carry.map(|carry| ("state of a carry", &carry.state, self.state * self.inner));
+        for (what, tensor, expected) in sizes.into_iter().chain(carried) {
+            check(what, expected, tensor.len())?;
+            check("ring width of what a scan is given", RING.bits() as usize, tensor.ring().bits() as usize)?;
+        }
+        check_presence("the skip D", role == Role::P1, skip.is_some())?;
+        check_presence("a carry", self.carried, carry.is_some())?;
+        check("skip D", self.heads, skip.map_or(self.heads, <[i64]>::len))
+    }
 }
 
 /// A kernel for one segment of fixed shape.

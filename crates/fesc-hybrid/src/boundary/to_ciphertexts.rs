@@ -44,7 +44,7 @@ pub(super) mod tests_only {
     pub(in crate::boundary) use super::ahead::{differences, integer_differences};
 }
 
-pub use ahead::{ClientUploads, ServerUploads};
+pub use ahead::{ClientUploads, ServerUploads, Uploads};
 pub use server::Held;
 
 use std::ops::Range;

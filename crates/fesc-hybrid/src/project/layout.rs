@@ -116,8 +116,19 @@ impl Layout {
         }
     }
 
+    /// Ciphertexts of inputs with `width` features, all groups together.
+    pub(super) fn all_inputs(&self, width: usize) -> usize {
+        self.groups() * self.inputs(width)
+    }
+
+    /// Where the values of the `i`-th of them lie.
+    pub(super) fn input_lanes(&self, i: usize, width: usize) -> Vec<Lane> {
+        let inputs = self.inputs(width);
+        self.input(i / inputs, i % inputs, width)
+    }
+
     /// Where the values `token width + feature` of input `u` of a group lie.
-    pub(super) fn input(&self, group: usize, u: usize, width: usize) -> Vec<Lane> {
+    fn input(&self, group: usize, u: usize, width: usize) -> Vec<Lane> {
         self.lanes(width, |row, part| match self.pairing {
             Pairing::Tokens => (self.token(group, row, part), u),
             Pairing::Features => (self.token(group, row, 0), 2 * u + part),

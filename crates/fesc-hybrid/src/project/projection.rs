@@ -89,7 +89,7 @@ impl Projection {
 
     /// Number of input ciphertexts.
     pub fn inputs(&self) -> usize {
-        self.layout.groups() * self.layout.inputs(self.rows)
+        self.layout.all_inputs(self.rows)
     }
 
     /// The level of inputs.
@@ -99,8 +99,7 @@ impl Projection {
 
     /// Which value `token rows + feature` lies in each slot of input `i`.
     pub fn lanes(&self, i: usize) -> Vec<Lane> {
-        let inputs = self.layout.inputs(self.rows);
-        self.layout.input(i / inputs, i % inputs, self.rows)
+        self.layout.input_lanes(i, self.rows)
     }
 
     /// Number of results.

@@ -34,7 +34,7 @@ impl SquareSums {
 
     /// Number of input ciphertexts.
     pub fn inputs(&self) -> usize {
-        self.layout.groups() * self.layout.inputs(self.rows)
+        self.layout.all_inputs(self.rows)
     }
 
     /// The level of inputs.
@@ -44,8 +44,7 @@ impl SquareSums {
 
     /// Which value `token rows + feature` lies in each slot of input `i`.
     pub fn lanes(&self, i: usize) -> Vec<Lane> {
-        let inputs = self.layout.inputs(self.rows);
-        self.layout.input(i / inputs, i % inputs, self.rows)
+        self.layout.input_lanes(i, self.rows)
     }
 
     /// Results of a group.

@@ -310,7 +310,7 @@ mod tests {
             change(&mut bad);
             bad.check(100).unwrap_err()
         };
-        assert!(matches!(refused(|o| o.version = 2), SessionError::Version { ours: 4, theirs: 2 }));
+        assert!(matches!(refused(|o| o.version = 2), SessionError::Version { ours: VERSION, theirs: 2 }));
         assert!(matches!(
             refused(|o| o.terms.plan = "paper-44".into()),
             SessionError::Mismatch { what: "the plan", .. }

@@ -6,19 +6,42 @@ use std::sync::Arc;
 
 use fesc_net::hello::{HELLO_BYTES, Hello, Role};
 use fesc_net::{Channel, Listener, NetError};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{
-    ClientConfig, ClientConnection, ConnectionCommon, DigitallySignedStruct, ServerConfig, SideData, SignatureScheme,
-    SupportedProtocolVersion,
-};
+use rustls::{ClientConfig, ClientConnection, ConnectionCommon, ServerConfig, SideData, SupportedProtocolVersion};
 
 use crate::pair::{SESSION, both, quick, tls};
 
 /// The exporter label of an honest hello.
 pub const LABEL: &[u8] = b"EXPORTER-fesc-net hello";
+
+/// What a verifier of either side does with signatures here: it takes them all.
+macro_rules! any_signature {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &rustls::DigitallySignedStruct,
+        ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+            Ok(rustls::client::danger::HandshakeSignatureValid::assertion())
+        }
+        fn verify_tls13_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &rustls::DigitallySignedStruct,
+        ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+            Ok(rustls::client::danger::HandshakeSignatureValid::assertion())
+        }
+        fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+            rustls::crypto::ring::default_provider().signature_verification_algorithms.supported_schemes()
+        }
+    };
+}
+pub(crate) use any_signature;
 
 /// Trusts everybody: what an attacker's or a careless client does.
 #[derive(Debug)]
@@ -35,25 +58,7 @@ impl ServerCertVerifier for TrustAll {
     ) -> Result<ServerCertVerified, rustls::Error> {
         Ok(ServerCertVerified::assertion())
     }
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        ring::default_provider().signature_verification_algorithms.supported_schemes()
-    }
+    any_signature!();
 }
 
 /// A client that speaks these versions, with no certificate and no ALPN: as ours was before it had either.

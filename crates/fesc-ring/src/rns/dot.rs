@@ -42,6 +42,13 @@ pub struct Mode<'a> {
     pub from: usize,
 }
 
+/// Sums of at most `depth` products, from one read of the first factors.
+struct Job<'a, S, const O: usize> {
+    mode: Mode<'a>,
+    a: &'a [&'a [u64]],
+    b: [&'a [S]; O],
+}
+
 impl Prime {
     /// `out = sum_d a[d] * b[d]` on the best path. Operands must be reduced.
     ///
@@ -137,8 +144,8 @@ impl Prime {
         let depth = self.depth_on(path);
         for (k, start) in (0..a.len()).step_by(depth).enumerate() {
             let end = a.len().min(start + depth);
-            let (a, b) = (&a[start..end], b.map(|b| &b[start..end]));
             let mode = Mode { add: mode.add || k > 0, ..mode };
+            let job = Job { mode, a: &a[start..end], b: b.map(|b| &b[start..end]) };
             #[cfg(target_arch = "x86_64")]
             if vectors > 0 {
                 // SAFETY: the processor has the path, `from + vectors` is inside the factors, which have one
@@ -146,26 +153,20 @@ impl Prime {
                 // factors' degree; at most `depth_on` products are summed.
                 unsafe {
                     match (on_avx2, mode.order) {
-                        (false, None) => self.dots_avx512::<S, O, false>(mode, a, b, &mut out, vectors),
-                        (false, Some(_)) => self.dots_avx512::<S, O, true>(mode, a, b, &mut out, vectors),
-                        (true, None) => self.dots_avx2::<S, O, false>(mode, a, b, &mut out, vectors),
-                        (true, Some(_)) => self.dots_avx2::<S, O, true>(mode, a, b, &mut out, vectors),
+                        (false, None) => self.dots_avx512::<S, O, false>(&job, &mut out, vectors),
+                        (false, Some(_)) => self.dots_avx512::<S, O, true>(&job, &mut out, vectors),
+                        (true, None) => self.dots_avx2::<S, O, false>(&job, &mut out, vectors),
+                        (true, Some(_)) => self.dots_avx2::<S, O, true>(&job, &mut out, vectors),
                     }
                 }
             }
-            self.dots_portable(mode, a, b, &mut out, vectors);
+            self.dots_portable(&job, &mut out, vectors);
         }
     }
 
     /// The elements from `from` on, in plain Rust.
-    fn dots_portable<S: Second, const O: usize>(
-        &self,
-        mode: Mode<'_>,
-        a: &[&[u64]],
-        b: [&[S]; O],
-        out: &mut [&mut [u64]; O],
-        from: usize,
-    ) {
+    fn dots_portable<S: Second, const O: usize>(&self, job: &Job<'_, S, O>, out: &mut [&mut [u64]; O], from: usize) {
+        let &Job { mode, a, b } = job;
         let len = out.first().map_or(0, |o| o.len());
         for i in from..len {
             let at = mode.order.map_or(mode.from + i, |t| t.source(mode.from + i));
@@ -188,12 +189,11 @@ impl Prime {
     #[target_feature(enable = "avx2,fma")]
     unsafe fn dots_avx2<S: Second, const O: usize, const ORDERED: bool>(
         &self,
-        mode: Mode<'_>,
-        a: &[&[u64]],
-        b: [&[S]; O],
+        job: &Job<'_, S, O>,
         out: &mut [&mut [u64]; O],
         len: usize,
     ) {
+        let &Job { mode, a, b } = job;
         let c = avx2::Consts::new(self);
         let Some(first) = b.first().and_then(|b| b.first()) else { return };
         // SAFETY: all reads and writes are below `len`; every `b[o]` has as many rows as `a`.
@@ -239,23 +239,21 @@ impl Prime {
     #[target_feature(enable = "avx512f,avx512ifma,avx512vbmi")]
     unsafe fn dots_avx512<S: Second, const O: usize, const ORDERED: bool>(
         &self,
-        mode: Mode<'_>,
-        a: &[&[u64]],
-        b: [&[S]; O],
+        job: &Job<'_, S, O>,
         out: &mut [&mut [u64]; O],
         len: usize,
     ) {
         let c = Consts::new(self);
-        let Some(first) = b.first().and_then(|b| b.first()) else { return };
+        let Some(first) = job.b.first().and_then(|b| b.first()) else { return };
         let wide = len / 32 * 32;
         // SAFETY: all reads and writes are below `len`.
         unsafe {
             let lanes = first.lanes();
             for i in (0..wide).step_by(32) {
-                step::<S, O, ORDERED, 4>(&c, lanes, mode, a, b, out, i);
+                step::<S, O, ORDERED, 4>(&c, lanes, job, out, i);
             }
             for i in (wide..len).step_by(8) {
-                step::<S, O, ORDERED, 1>(&c, lanes, mode, a, b, out, i);
+                step::<S, O, ORDERED, 1>(&c, lanes, job, out, i);
             }
         }
     }
@@ -271,12 +269,11 @@ impl Prime {
 unsafe fn step<S: Second, const O: usize, const ORDERED: bool, const W: usize>(
     c: &Consts,
     lanes: S::Lanes,
-    mode: Mode<'_>,
-    a: &[&[u64]],
-    b: [&[S]; O],
+    job: &Job<'_, S, O>,
     out: &mut [&mut [u64]; O],
     i: usize,
 ) {
+    let &Job { mode, a, b } = job;
     let mut sums = [[Sum::zero(); W]; O];
     let mut places = [(0, c.zero); W];
     // SAFETY: the caller's promise; every `b[o]` has as many rows as `a`.

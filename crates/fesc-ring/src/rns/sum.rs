@@ -44,6 +44,16 @@ pub struct Terms<'a> {
     pub plain: &'a [(&'a [u64], [&'a [u64]; 2])],
 }
 
+/// The sums of one round, for the elements from `from` to `to`, at most [`PART`] of them.
+#[derive(Clone, Copy)]
+struct Round<'a> {
+    terms: Terms<'a>,
+    /// Add to what the outputs hold.
+    add: bool,
+    from: usize,
+    to: usize,
+}
+
 /// What a part is worked on in.
 #[cfg(target_arch = "x86_64")]
 #[repr(align(64))]
@@ -87,18 +97,19 @@ impl Prime {
             let end = len.min(start + PART);
             let simd = vectors.clamp(start, end);
             for (k, terms) in self.rounds(path, terms).enumerate() {
+                let round = Round { terms, add: add || k > 0, from: start, to: simd };
                 #[cfg(target_arch = "x86_64")]
                 if simd > start {
                     // SAFETY: the processor has the path; all vectors were found to reach `simd`, which is at
                     // most PART and a multiple of 8 above `start`; a round has at most `depth_on` products.
                     unsafe {
                         match path.min(self.best) {
-                            Path::Avx512 => self.sum_avx512(&mut scratch, terms, add || k > 0, &mut out, start, simd),
-                            _ => self.sum_avx2(&mut scratch, terms, add || k > 0, &mut out, start, simd),
+                            Path::Avx512 => self.sum_avx512(&mut scratch, round, &mut out),
+                            _ => self.sum_avx2(&mut scratch, round, &mut out),
                         }
                     }
                 }
-                self.sum_portable(terms, add || k > 0, &mut out, simd, end);
+                self.sum_portable(Round { from: simd, to: end, ..round }, &mut out);
             }
         }
     }
@@ -117,8 +128,9 @@ impl Prime {
         whole.then_some(terms).into_iter().chain(products).chain(plain)
     }
 
-    /// The elements from `from` to `to`, at most [`PART`], in plain Rust.
-    fn sum_portable(&self, terms: Terms<'_>, add: bool, out: &mut [&mut [u64]; 3], from: usize, to: usize) {
+    /// A round in plain Rust.
+    fn sum_portable(&self, round: Round<'_>, out: &mut [&mut [u64]; 3]) {
+        let Round { terms, add, from, to } = round;
         if from == to {
             return;
         }
@@ -147,21 +159,15 @@ impl Prime {
         }
     }
 
-    /// The elements from `from` to `to` with AVX-512 IFMA.
+    /// A round with AVX-512 IFMA.
     ///
-    /// # Safety The processor must have AVX-512 F and IFMA; `to` is within all vectors that are not empty,
+    /// # Safety
+    /// The processor must have AVX-512 F and IFMA; `to` is within all vectors that are not empty,
     /// above `from` by a multiple of 8 that is at most [`PART`]; at most `depth` products to a sum.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    unsafe fn sum_avx512(
-        &self,
-        scratch: &mut Scratch,
-        terms: Terms<'_>,
-        add: bool,
-        out: &mut [&mut [u64]; 3],
-        from: usize,
-        to: usize,
-    ) {
+    unsafe fn sum_avx512(&self, scratch: &mut Scratch, round: Round<'_>, out: &mut [&mut [u64]; 3]) {
+        let Round { terms, add, from, to } = round;
         let len = to - from;
         // SAFETY: the caller's promise; a chunk has 1 to GROUP terms.
         unsafe {

@@ -15,7 +15,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{COLS, LANES, Panel, WORD_BITS, per_term};
+use super::{COLS, LANES, Panel, Shape, WORD_BITS, per_term};
 
 /// Numbers of a register.
 const QUAD: usize = 4;
@@ -54,16 +54,16 @@ pub(super) fn scalar(m: i64) -> u64 {
     (m as f64).to_bits()
 }
 
-pub(super) fn tile(panel: &Panel, scalars: &[u64], terms: usize, shift: u32, out: &mut [[u64; COLS]]) {
+pub(super) fn tile(panel: &Panel, scalars: &[u64], out: &mut [[u64; COLS]]) {
     for (i, out) in out.chunks_mut(2).enumerate() {
-        let scalars = &scalars[2 * i * terms..];
+        let scalars = &scalars[2 * i * panel.shape.terms..];
         // SAFETY: `kernel` hands this out only if the processor has AVX2 and FMA.
         unsafe {
-            match (out.len(), panel.wide) {
-                (1, false) => rows::<1, false>(panel, scalars, terms, shift, out),
-                (_, false) => rows::<2, false>(panel, scalars, terms, shift, out),
-                (1, true) => rows::<1, true>(panel, scalars, terms, shift, out),
-                (_, true) => rows::<2, true>(panel, scalars, terms, shift, out),
+            match (out.len(), panel.shape.wide) {
+                (1, false) => rows::<1, false>(panel, scalars, out),
+                (_, false) => rows::<2, false>(panel, scalars, out),
+                (1, true) => rows::<1, true>(panel, scalars, out),
+                (_, true) => rows::<2, true>(panel, scalars, out),
             }
         }
     }
@@ -82,13 +82,8 @@ fn set(word: u64) -> __m256i {
 
 /// `R` outputs, two registers of columns at a time.
 #[target_feature(enable = "avx2,fma")]
-fn rows<const R: usize, const WIDE: bool>(
-    panel: &Panel,
-    scalars: &[u64],
-    terms: usize,
-    shift: u32,
-    out: &mut [[u64; COLS]],
-) {
+fn rows<const R: usize, const WIDE: bool>(panel: &Panel, scalars: &[u64], out: &mut [[u64; COLS]]) {
+    let Shape { terms, shift, .. } = panel.shape;
     const V: usize = 2;
     let count = terms as u64;
     let without = |constant: f64| count.wrapping_mul(constant.to_bits()).wrapping_neg();

@@ -9,8 +9,7 @@ use super::layout::{add_to_diagonal, by_head, fill_level, lower_of, on_diagonal,
 use super::tree::Target;
 use super::wiring::EnteredChunk;
 use crate::Result;
-use crate::contract::{Carry, Packet, Scan};
-use crate::error::{check, check_presence};
+use crate::contract::{Carry, Packet, Scan, Sizes};
 use crate::exponential::{exponential, rescale};
 use fesc_hybrid::keys::Keys;
 
@@ -42,7 +41,7 @@ impl Scan for Dual {
         skip: Option<&[i64]>,
         carry: Option<&Carry>,
     ) -> Result<(Shared, Option<Carry>)> {
-        self.check(party.role(), packet, skip, carry)?;
+        self.sizes().check(party.role(), packet, skip, carry)?;
         let (s, d, w, q) = (&self.scales, &self.dims, &self.wiring, self.segment.q);
         let states = d.state * d.inner();
 
@@ -124,23 +123,10 @@ impl Dual {
         Ok(vec![(c.b, wide(&packet.b)?), (c.c, wide(&packet.c)?), (c.x, pad(seg, &packet.x, d.inner())?)])
     }
 
-    fn check(&self, role: Role, packet: &Packet, skip: Option<&[i64]>, carry: Option<&Carry>) -> Result<()> {
-        let (d, t) = (&self.dims, self.segment.tokens);
-        let sizes = [
-            ("x of a packet", &packet.x, t * d.inner()),
-            ("B of a packet", &packet.b, t * d.width()),
-            ("C of a packet", &packet.c, t * d.width()),
-            ("Delta of a packet", &packet.delta, t * d.heads()),
-            ("A Delta of a packet", &packet.z, t * d.heads()),
-        ];
-        let carried = carry.map(|c| ("state of a carry", &c.state, d.state * d.inner()));
-        for (what, tensor, expected) in sizes.into_iter().chain(carried) {
-            check(what, expected, tensor.len())?;
-            check("ring width of a packet", self.ring.bits() as usize, tensor.ring().bits() as usize)?;
-        }
-        check_presence("the skip D", role == Role::P1, skip.is_some())?;
-        check_presence("a carry", self.segment.carry_in, carry.is_some())?;
-        check("skip D", d.heads(), skip.map_or(d.heads(), <[i64]>::len))
+    fn sizes(&self) -> Sizes {
+        let (d, tokens) = (&self.dims, self.segment.tokens);
+        let (heads, inner, width, state) = (d.heads(), d.inner(), d.width(), d.state);
+        Sizes { tokens, heads, inner, width, state, carried: self.segment.carry_in }
     }
 
     /// A product, or nothing where there is none.

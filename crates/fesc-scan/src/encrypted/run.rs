@@ -7,12 +7,12 @@ use fesc_hybrid::verify::{Deviation, Witness};
 use fesc_hybrid::work::Work;
 use fesc_model::outline::scale::RING;
 use fesc_mpc::activation::{Activation, Piecewise};
-use fesc_mpc::{Ledger, Party, Role, Shared};
+use fesc_mpc::{Ledger, Party, Shared};
 
 use super::geometry::Kind;
 use super::{Encrypted, packet};
-use crate::contract::{Carry, Packet, Scan};
-use crate::error::{check, check_presence};
+use crate::contract::{Carry, Packet, Scan, Sizes};
+use crate::error::check_presence;
 use crate::exponential::{declare_exponential, exponential};
 use crate::hescan::HeScan;
 use crate::{Result, ScanError};
@@ -49,7 +49,7 @@ impl Scan for Encrypted {
         skip: Option<&[i64]>,
         carry: Option<&Carry>,
     ) -> Result<(Shared, Option<Carry>)> {
-        self.check(party.role(), packet, skip, carry)?;
+        self.sizes().check(party.role(), packet, skip, carry)?;
         check_presence("keys of the scan", true, keys.is_some())?;
         let Some(keys) = keys else {
             return Err(ScanError::Presence { what: "keys of the scan", given: false });
@@ -122,25 +122,9 @@ impl Encrypted {
         Ok((pushed, self.skipped.run(party, next())?))
     }
 
-    fn check(&self, role: Role, packet: &Packet, skip: Option<&[i64]>, carry: Option<&Carry>) -> Result<()> {
+    fn sizes(&self) -> Sizes {
         let s = self.geometry.shape();
-        let sizes = [
-            ("x of a packet", &packet.x, s.tokens * s.channels()),
-            ("B of a packet", &packet.b, s.tokens * s.groups * s.state),
-            ("C of a packet", &packet.c, s.tokens * s.groups * s.state),
-            ("Delta of a packet", &packet.delta, s.tokens * s.heads),
-            ("A Delta of a packet", &packet.z, s.tokens * s.heads),
-        ];
-        for (what, tensor, expected) in sizes {
-            check(what, expected, tensor.len())?;
-            check("ring width of a packet", RING.bits() as usize, tensor.ring().bits() as usize)?;
-        }
-        check_presence("the skip D", role == Role::P1, skip.is_some())?;
-        check_presence("a carry", self.geometry.carried()[0], carry.is_some())?;
-        if let Some(Carry { state }) = carry {
-            check("the state of a carry", s.state * s.channels(), state.len())?;
-            check("ring width of a carry", RING.bits() as usize, state.ring().bits() as usize)?;
-        }
-        check("skip D", s.heads, skip.map_or(s.heads, <[i64]>::len))
+        let (inner, width, carried) = (s.channels(), s.groups * s.state, self.geometry.carried()[0]);
+        Sizes { tokens: s.tokens, heads: s.heads, inner, width, state: s.state, carried }
     }
 }

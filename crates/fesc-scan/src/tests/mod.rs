@@ -3,4 +3,4 @@
 mod cost;
 mod dual;
 mod refresh;
-mod support;
+pub(crate) mod support;

@@ -17,24 +17,24 @@ use fesc_ring::Prg;
 use crate::{Carry, Dual, Packet, Result, Scan};
 
 /// One layer with its forms.
-pub(super) struct Layer {
-    pub(super) twin: Twin,
-    pub(super) shape: Shape,
-    pub(super) forms: LayerForms,
+pub(crate) struct Layer {
+    pub(crate) twin: Twin,
+    pub(crate) shape: Shape,
+    pub(crate) forms: LayerForms,
 }
 
 /// A layer whose scales are those of moderate ranges: Delta to 0.25, x, B, C to 1.
-pub(super) fn layer(groups: usize, heads: usize, head_dim: usize, state: usize) -> Layer {
+pub(crate) fn layer(groups: usize, heads: usize, head_dim: usize, state: usize) -> Layer {
     with_exp(ExpForm::Power, groups, heads, head_dim, state)
 }
 
 /// The same with another form of exp.
-pub(super) fn with_exp(exp: ExpForm, groups: usize, heads: usize, head_dim: usize, state: usize) -> Layer {
+pub(crate) fn with_exp(exp: ExpForm, groups: usize, heads: usize, head_dim: usize, state: usize) -> Layer {
     by_plan(Plan::FAST.with_exp(exp), groups, heads, head_dim, state)
 }
 
 /// The same by another plan.
-pub(super) fn by_plan(plan: Plan, groups: usize, heads: usize, head_dim: usize, state: usize) -> Layer {
+pub(crate) fn by_plan(plan: Plan, groups: usize, heads: usize, head_dim: usize, state: usize) -> Layer {
     let tiny = *Config::named("tiny").unwrap().shape();
     let shape = Shape { vocab: 50, d_model: 16, layers: 1, heads, head_dim, state, groups, ..tiny };
     let config = Config::new(shape).unwrap();
@@ -55,7 +55,7 @@ pub(super) fn by_plan(plan: Plan, groups: usize, heads: usize, head_dim: usize, 
 
 /// How fast the state decays.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Decay {
+pub(crate) enum Decay {
     /// `-rate Delta`, rates from 0.1 to 12 by head.
     Mixed,
     /// -16 everywhere: every token forgets all.
@@ -65,18 +65,18 @@ pub(super) enum Decay {
 }
 
 /// A document's packet as integers.
-pub(super) struct Document {
-    pub(super) tokens: usize,
-    pub(super) x: Vec<i64>,
-    pub(super) b: Vec<i64>,
-    pub(super) c: Vec<i64>,
-    pub(super) delta: Vec<i64>,
-    pub(super) z: Vec<i64>,
+pub(crate) struct Document {
+    pub(crate) tokens: usize,
+    pub(crate) x: Vec<i64>,
+    pub(crate) b: Vec<i64>,
+    pub(crate) c: Vec<i64>,
+    pub(crate) delta: Vec<i64>,
+    pub(crate) z: Vec<i64>,
 }
 
 /// A random document; with `grid` every value is a multiple of 1/8 (Delta: of 1/32), so that no product has
 /// bits to be rounded.
-pub(super) fn document(layer: &Layer, tokens: usize, decay: Decay, grid: bool, seed: u8) -> Document {
+pub(crate) fn document(layer: &Layer, tokens: usize, decay: Decay, grid: bool, seed: u8) -> Document {
     let (shape, s) = (&layer.shape, &layer.forms.scales);
     let mut prg = Prg::from_seed([seed; 16]);
     let mut unit = move || (prg.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
@@ -100,14 +100,14 @@ pub(super) fn document(layer: &Layer, tokens: usize, decay: Decay, grid: bool, s
 
 impl Document {
     /// x, B, C by token, as the twin takes them.
-    pub(super) fn xbc(&self, shape: &Shape) -> Vec<i64> {
+    pub(crate) fn xbc(&self, shape: &Shape) -> Vec<i64> {
         let rows = self.x.chunks_exact(shape.inner());
         let bc = self.b.chunks_exact(shape.group_width()).zip(self.c.chunks_exact(shape.group_width()));
         rows.zip(bc).flat_map(|(x, (b, c))| [x, b, c].concat()).collect()
     }
 
     /// The packet in floating point.
-    pub(super) fn plain(&self, layer: &Layer) -> Factors {
+    pub(crate) fn plain(&self, layer: &Layer) -> Factors {
         let s = &layer.forms.scales;
         let real = |v: &[i64], bits: u32| v.iter().map(|&v| v as f64 / f64::from(bits).exp2()).collect();
         Factors {
@@ -150,32 +150,32 @@ impl Correlations for Noted {
 }
 
 /// What a private run gave.
-pub(super) struct Outcome {
-    pub(super) y: Vec<i64>,
+pub(crate) struct Outcome {
+    pub(crate) y: Vec<i64>,
     /// The state after the last kernel, if it hands one on.
-    pub(super) state: Option<Vec<i64>>,
-    pub(super) cost: Cost,
-    pub(super) demand: Vec<Request>,
+    pub(crate) state: Option<Vec<i64>>,
+    pub(crate) cost: Cost,
+    pub(crate) demand: Vec<Request>,
 }
 
 /// Who makes the correlations.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum MadeBy {
+pub(crate) enum MadeBy {
     Dealer,
     /// The parties themselves; their messages are counted with the online ones.
     TwoParty,
 }
 
 /// Runs kernels one after the other over a document, each on its tokens.
-pub(super) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usize)], source: MadeBy) -> Outcome {
+pub(crate) fn private(layer: &Layer, document: &Document, kernels: &[(Dual, usize)], source: MadeBy) -> Outcome {
     private_with(layer, document, kernels, None, source)
 }
 
 /// Both parties' CKKS keys.
-pub(super) type BothKeys = (ClientKeys, ServerKeys);
+pub(crate) type BothKeys = (ClientKeys, ServerKeys);
 
 /// The same with any kernels, and keys for them.
-pub(super) fn private_with(
+pub(crate) fn private_with(
     layer: &Layer,
     document: &Document,
     kernels: &[(impl Scan + Sync, usize)],
@@ -231,7 +231,7 @@ pub(super) fn private_with(
 
 impl Outcome {
     /// Declared bytes, rounds and correlations must be the counted ones.
-    pub(super) fn assert_declared(&self, kernels: &[(impl Scan, usize)]) {
+    pub(crate) fn assert_declared(&self, kernels: &[(impl Scan, usize)]) {
         let mut ledger = Ledger::new();
         kernels.iter().for_each(|(kernel, _)| kernel.declare(&mut ledger).unwrap());
         assert_eq!(ledger.cost(), self.cost, "declared (left) and counted (right) cost");
@@ -239,7 +239,7 @@ impl Outcome {
     }
 
     /// And the sum of the steps.
-    pub(super) fn assert_steps(&self, kernels: &[(Dual, usize)]) {
+    pub(crate) fn assert_steps(&self, kernels: &[(Dual, usize)]) {
         let steps = kernels.iter().flat_map(|(kernel, _)| kernel.steps().unwrap());
         let sum = steps.fold((0, 0), |sum, (_, cost)| (sum.0 + cost.total_bytes(), sum.1 + cost.rounds));
         assert_eq!((self.cost.total_bytes(), self.cost.rounds), sum, "sum of the steps");
@@ -247,7 +247,7 @@ impl Outcome {
 }
 
 /// Root mean square and largest of the differences.
-pub(super) fn distance(got: impl Iterator<Item = f64>, want: impl Iterator<Item = f64>) -> (f64, f64) {
+pub(crate) fn distance(got: impl Iterator<Item = f64>, want: impl Iterator<Item = f64>) -> (f64, f64) {
     let (mut squares, mut largest, mut count) = (0.0, 0f64, 0);
     for (a, b) in got.zip(want) {
         squares += (a - b) * (a - b);

@@ -41,17 +41,42 @@ impl Name {
     }
 }
 
-/// What belongs to one shape and is used once.
-struct OneUse<T> {
+/// One party's half of uploads made ahead, which belongs to one shape and is used once. Never copied.
+pub struct Uploads<T> {
     shape: ToCiphertexts,
     name: Name,
     content: T,
     mark: Option<Mark>,
 }
 
-impl<T> OneUse<T> {
+/// The client's half: the random parts. Zeroised when dropped.
+pub type ClientUploads = Uploads<Zeroizing<Vec<u128>>>;
+
+/// The server's half: encryptions of the random parts.
+pub type ServerUploads = Uploads<Vec<Kept>>;
+
+impl<T> Uploads<T> {
+    pub(super) fn new(shape: ToCiphertexts, name: Name, content: T) -> Self {
+        Self { shape, name, content, mark: None }
+    }
+
+    /// `mark` runs before anything that depends on these is sent, at the server before the client can send
+    /// it; if it fails, nothing is.
+    #[must_use]
+    pub fn marked_by(mut self, mark: impl FnOnce() -> io::Result<()> + Send + 'static) -> Self {
+        self.mark = Some(Box::new(mark));
+        self
+    }
+
+    /// A half that belongs to any other: what tests mix up.
+    #[cfg(test)]
+    pub(in crate::boundary) fn renamed(mut self) -> Self {
+        self.name = Name::new([0; Name::BYTES]);
+        self
+    }
+
     /// Name and content, after they are marked as used.
-    fn spend(self, shape: &ToCiphertexts) -> Result<(Name, T)> {
+    pub(super) fn spend(self, shape: &ToCiphertexts) -> Result<(Name, T)> {
         if self.shape != *shape {
             return Err(HybridError::OtherUploads);
         }
@@ -59,60 +84,6 @@ impl<T> OneUse<T> {
             mark().map_err(HybridError::Mark)?;
         }
         Ok((self.name, self.content))
-    }
-}
-
-/// The client's half of uploads made ahead: the random parts. Zeroised when dropped, never copied.
-pub struct ClientUploads(OneUse<Zeroizing<Vec<u128>>>);
-
-/// The server's half of uploads made ahead: encryptions of the random parts. Never copied.
-pub struct ServerUploads(OneUse<Vec<Kept>>);
-
-impl ClientUploads {
-    pub(super) fn new(shape: ToCiphertexts, name: Name, content: Zeroizing<Vec<u128>>) -> Self {
-        Self(OneUse { shape, name, content, mark: None })
-    }
-
-    /// `mark` runs before anything that depends on these is sent; if it fails, nothing is.
-    #[must_use]
-    pub fn marked_by(mut self, mark: impl FnOnce() -> io::Result<()> + Send + 'static) -> Self {
-        self.0.mark = Some(Box::new(mark));
-        self
-    }
-
-    /// A half that belongs to any other: what tests mix up.
-    #[cfg(test)]
-    pub(in crate::boundary) fn renamed(mut self) -> Self {
-        self.0.name = Name::new([0; Name::BYTES]);
-        self
-    }
-
-    pub(super) fn spend(self, shape: &ToCiphertexts) -> Result<(Name, Zeroizing<Vec<u128>>)> {
-        self.0.spend(shape)
-    }
-}
-
-impl ServerUploads {
-    pub(super) fn new(shape: ToCiphertexts, name: Name, content: Vec<Kept>) -> Self {
-        Self(OneUse { shape, name, content, mark: None })
-    }
-
-    /// `mark` runs before the client can send what depends on these; if it fails, the client does not.
-    #[must_use]
-    pub fn marked_by(mut self, mark: impl FnOnce() -> io::Result<()> + Send + 'static) -> Self {
-        self.0.mark = Some(Box::new(mark));
-        self
-    }
-
-    /// A half that belongs to any other: what tests mix up.
-    #[cfg(test)]
-    pub(in crate::boundary) fn renamed(mut self) -> Self {
-        self.0.name = Name::new([0; Name::BYTES]);
-        self
-    }
-
-    pub(super) fn spend(self, shape: &ToCiphertexts) -> Result<(Name, Vec<Kept>)> {
-        self.0.spend(shape)
     }
 }
 

@@ -106,23 +106,9 @@ impl<'a> SessionKeys<'a> {
         prg: &mut Prg,
         told: Progress<'_>,
     ) -> Result<(Self, KeySets<ServerKeys>)> {
-        if let Self::None = self {
-            return Ok((self, KeySets::default()));
-        }
-        let taken = self.take(shapes, channel, prg, told)?;
-        channel.send(READY, Vec::new())?;
-        Ok(taken)
-    }
-
-    fn take(
-        self,
-        shapes: &KeySets<KeyShape>,
-        channel: &mut Channel,
-        prg: &mut Prg,
-        told: Progress<'_>,
-    ) -> Result<(Self, KeySets<ServerKeys>)> {
-        match self {
-            Self::None | Self::Once => Ok((self, shapes.receive(channel, prg, told)?)),
+        let taken = match self {
+            Self::None => return Ok((self, KeySets::default())),
+            Self::Once => (self, shapes.receive(channel, prg, told)?),
             Self::Fresh { mut draft, room, .. } => {
                 let mut next = |tag, size| {
                     let payload = channel.recv(tag, size)?;
@@ -132,17 +118,19 @@ impl<'a> SessionKeys<'a> {
                 let (keys, name) = shapes.take(&mut next, prg, told)?;
                 let name = Hex32(name);
                 draft.check(name)?;
-                Ok((Self::Fresh { draft, name: Some(name), room }, keys))
+                (Self::Fresh { draft, name: Some(name), room }, keys)
             }
             Self::Kept(claim) => match kept(&claim, shapes, prg, told) {
-                Ok(keys) => Ok((Self::Kept(claim), keys)),
+                Ok(keys) => (Self::Kept(claim), keys),
                 Err(error) => {
                     // Worth nothing: the client is told so when it names them again.
                     claim.discard()?;
-                    Err(error)
+                    return Err(error);
                 }
             },
-        }
+        };
+        channel.send(READY, Vec::new())?;
+        Ok(taken)
     }
 
     /// The session computes from now on. Fresh keys are not kept yet, which is as good as a mark.

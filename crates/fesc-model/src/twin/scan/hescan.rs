@@ -10,7 +10,7 @@
 
 use super::super::exponent::exponential;
 use super::super::range::{Local, Quantity as Q, Run};
-use super::{Packet, Scan, by_head};
+use super::{Packet, Scan, Step, by_head};
 use crate::Result;
 use crate::outline::scale::{DELTA, PUSHED};
 use crate::outline::{Exponential, Scales};
@@ -40,10 +40,7 @@ impl Scan for HeScan {
 impl HeScan {
     /// y of a head, and its state: `head_dim` rows of `state`.
     fn head(&self, local: &mut Local, p: &Packet<'_>, head: usize) -> (Vec<i64>, Vec<f64>) {
-        let (shape, s) = (p.shape, &self.scales);
-        let (dim, n) = (shape.head_dim, shape.state);
-        let b_at = p.b_column(head / (shape.heads / shape.groups));
-        let c_at = b_at + shape.group_width();
+        let (dim, n, s) = (p.shape.head_dim, p.shape.state, &self.scales);
         let unit = |frac: u32| (-f64::from(frac)).exp2();
         // Of a product u B C, and of a decay.
         let (product, decay) = (unit(PUSHED + 2 * s.bc) * f64::from(s.scanned).exp2(), unit(s.exp));
@@ -53,9 +50,7 @@ impl HeScan {
         let carried = unit(s.state) * f64::from(PUSHED + s.bc).exp2();
         let most = s.largest_state();
         for t in 0..p.tokens() {
-            let row = &p.xbc[t * shape.conv_dim()..][..shape.conv_dim()];
-            let (b, c) = (&row[b_at..b_at + n], &row[c_at..c_at + n]);
-            let (delta, z) = (p.delta[t * shape.heads + head], p.z[t * shape.heads + head]);
+            let Step { x, b, c, delta, z } = p.step(t, head);
             if self.refresh.is_some_and(|part| t > 0 && t.is_multiple_of(part)) {
                 for h in &mut state {
                     let rounded = (*h / carried).round();
@@ -64,7 +59,7 @@ impl HeScan {
                 }
             }
             let a = exponential(local, &self.exp, z).clamp(0, 1 << s.exp) as f64 * decay;
-            for (h, &x) in state.chunks_exact_mut(n).zip(&row[head * dim..(head + 1) * dim]) {
+            for (h, &x) in state.chunks_exact_mut(n).zip(x) {
                 let u = local.round(Q::DeltaX, delta.saturating_mul(x), DELTA + s.x, PUSHED) as f64;
                 let skip = local.round(Q::Skip, x.saturating_mul(self.skip[head]), s.mixed + s.x, s.scanned);
                 let mut m = 0.0;

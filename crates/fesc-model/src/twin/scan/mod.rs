@@ -40,10 +40,37 @@ impl Packet<'_> {
         self.delta.len() / self.shape.heads
     }
 
+    /// What a recurrence takes of one token.
+    fn step(&self, t: usize, head: usize) -> Step<'_> {
+        let (shape, at) = (self.shape, t * self.shape.heads + head);
+        let row = &self.xbc[t * shape.conv_dim()..][..shape.conv_dim()];
+        let b = self.b_column(head / (shape.heads / shape.groups));
+        let c = b + shape.group_width();
+        Step {
+            x: &row[head * shape.head_dim..][..shape.head_dim],
+            b: &row[b..b + shape.state],
+            c: &row[c..c + shape.state],
+            delta: self.delta[at],
+            z: self.z[at],
+        }
+    }
+
     /// First column of B of a group.
     fn b_column(&self, group: usize) -> usize {
         self.shape.inner() + group * self.shape.state
     }
+}
+
+/// One head's part of a token.
+struct Step<'a> {
+    /// x of its channels.
+    x: &'a [i64],
+    /// B of its group.
+    b: &'a [i64],
+    /// C of its group.
+    c: &'a [i64],
+    delta: i64,
+    z: i64,
 }
 
 /// A recurrence, each head by itself: `head` gives y of one and its state, `head_dim` rows of `state`, of

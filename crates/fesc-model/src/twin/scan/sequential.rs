@@ -8,7 +8,7 @@ use fesc_approx::paper::mmexp::MinimaxExpFixed;
 
 use super::super::activation::minimax_exp;
 use super::super::range::{Local, Quantity as Q, Run};
-use super::{Packet, Scan, by_head};
+use super::{Packet, Scan, Step, by_head};
 use crate::Result;
 
 /// The scan of one layer.
@@ -32,18 +32,13 @@ impl Scan for Sequential {
 impl Sequential {
     /// y of a head, and its state: `head_dim` rows of `state`.
     fn head(&self, local: &mut Local, p: &Packet<'_>, head: usize) -> (Vec<i64>, Vec<i64>) {
-        let (shape, f) = (p.shape, self.frac);
-        let (dim, n) = (shape.head_dim, shape.state);
-        let b_at = p.b_column(head / (shape.heads / shape.groups));
-        let c_at = b_at + shape.group_width();
+        let (dim, n, f) = (p.shape.head_dim, p.shape.state, self.frac);
         let mut state = vec![0i64; dim * n];
         let mut out = Vec::with_capacity(p.tokens() * dim);
         for t in 0..p.tokens() {
-            let row = &p.xbc[t * shape.conv_dim()..][..shape.conv_dim()];
-            let (b, c) = (&row[b_at..b_at + n], &row[c_at..c_at + n]);
-            let (delta, z) = (p.delta[t * shape.heads + head], p.z[t * shape.heads + head]);
+            let Step { x, b, c, delta, z } = p.step(t, head);
             let a = minimax_exp(local, &self.exp, z);
-            for (h, &x) in state.chunks_exact_mut(n).zip(&row[head * dim..(head + 1) * dim]) {
+            for (h, &x) in state.chunks_exact_mut(n).zip(x) {
                 let dx = local.round(Q::DeltaX, delta.saturating_mul(x), 2 * f, f);
                 let mut y = local.round(Q::Skip, x.saturating_mul(self.skip[head]), 2 * f, f);
                 for ((h, &b), &c) in h.iter_mut().zip(b).zip(c) {

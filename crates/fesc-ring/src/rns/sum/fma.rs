@@ -2,24 +2,17 @@
 
 use std::arch::x86_64::*;
 
-use super::{GROUP, Scratch, Terms, spread};
+use super::{GROUP, Round, Scratch, spread};
 use crate::rns::{Prime, avx2};
 
 impl Prime {
-    /// The elements from `from` to `to` with AVX2 and FMA.
+    /// A round with AVX2 and FMA.
     ///
     /// # Safety
     /// The processor must have AVX2 and FMA; the rest as for [`Prime::sum_avx512`], with half of `depth`.
     #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn sum_avx2(
-        &self,
-        scratch: &mut Scratch,
-        terms: Terms<'_>,
-        add: bool,
-        out: &mut [&mut [u64]; 3],
-        from: usize,
-        to: usize,
-    ) {
+    pub(super) unsafe fn sum_avx2(&self, scratch: &mut Scratch, round: Round<'_>, out: &mut [&mut [u64]; 3]) {
+        let Round { terms, add, from, to } = round;
         let (c, len) = (avx2::Consts::new(self), to - from);
         let (products, plain) = (terms.products.len(), terms.plain.len());
         let starts = [products + plain, 2 * products + plain, products].map(|n| avx2::Sum::of(n));
