@@ -57,8 +57,9 @@ impl HeScan {
             let (b, c) = (&row[b_at..b_at + n], &row[c_at..c_at + n]);
             let (delta, z) = (p.delta[t * shape.heads + head], p.z[t * shape.heads + head]);
             if self.refresh.is_some_and(|part| t > 0 && t.is_multiple_of(part)) {
+                let noise = local.refreshed * f64::from(s.state).exp2();
                 for h in &mut state {
-                    let rounded = (*h / carried).round();
+                    let rounded = (*h / carried + local.chance.noise(noise)).round();
                     local.see(Q::State, rounded as i64, -most, most, s.state);
                     *h = rounded * carried;
                 }
