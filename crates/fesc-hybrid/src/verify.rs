@@ -36,6 +36,8 @@ use crate::circuit::Circuit;
 use crate::error::check_len;
 use crate::{HybridError, Result};
 
+/// Kinds of results that a circuit has at most.
+const KINDS: usize = 2;
 /// Most that the root mean square of errors may be, in deviations of the formula.
 const RMS: f64 = 2.0;
 /// Most that an error may be, in deviations times `ln n`.
@@ -77,16 +79,27 @@ pub struct Deviation {
     pub deviations: f64,
     /// Lanes.
     pub lanes: usize,
+    /// What the rule lets the error of the noisiest lane of each kind of results deviate by, roundings
+    /// included. It follows from the formula alone, not from the errors.
+    pub spread: [f64; KINDS],
 }
 
 impl Deviation {
     /// Of nothing.
-    const NONE: Self = Self { rms: 0.0, formula: 0.0, largest: 0.0, deviations: 0.0, lanes: 0 };
+    const NONE: Self = Self { rms: 0.0, formula: 0.0, largest: 0.0, deviations: 0.0, lanes: 0, spread: [0.0; KINDS] };
 
     /// The one that is nearer to its limit, or beyond it.
     fn or_worse(self, other: Self) -> Self {
         let share = |d: &Self| if d.within() { d.rms / d.rms_limit() } else { f64::INFINITY };
         if self.lanes == 0 || share(&other) > share(&self) { other } else { self }
+    }
+
+    /// With [`Deviation::spread`] of values: a value of a kind is `factors` times the sum of at most `lanes`
+    /// lanes. Errors of the lanes of one value need not be independent, so they are added up.
+    #[must_use]
+    pub fn of_values(mut self, factors: [f64; KINDS], lanes: [usize; KINDS]) -> Self {
+        self.spread.iter_mut().zip(factors).zip(lanes).for_each(|((s, factor), n)| *s *= factor * n as f64);
+        self
     }
 
     /// The most that [`Deviation::rms`] may be.
@@ -134,18 +147,32 @@ impl Circuit {
         let results = evaluate(&plain, &input)?;
         let count = self.down.iter().map(ToShares::ciphertexts).sum();
         check_len("results of a circuit", count, results.len())?;
-        let (mut rest, mut found) = (&results[..], Deviation::NONE);
-        for (down, lanes) in self.down.iter().zip(lanes.chunks_exact(2)) {
+        let (mut rest, mut found, mut spread) = (&results[..], Deviation::NONE, [0.0; KINDS]);
+        check_len("kinds of results of a circuit", self.down.len().min(KINDS), self.down.len())?;
+        for ((down, lanes), spread) in self.down.iter().zip(lanes.chunks_exact(2)).zip(&mut spread) {
             let [real, imaginary] = lanes else { continue };
             check_len("lanes of a witness", down.values(), real.len())?;
             check_len("lanes of a witness", down.values(), imaginary.len())?;
             let (own, after) = rest.split_at(down.ciphertexts());
             rest = after;
             let expected = own.iter().flat_map(|c| c.slots().iter().zip(c.errors()));
-            found = found.or_worse(down.compare(expected, real.iter().zip(imaginary))?);
+            let deviation = down.compare(expected, real.iter().zip(imaginary))?;
+            *spread = deviation.spread[0];
+            found = found.or_worse(deviation);
         }
-        Ok(found)
+        Ok(Deviation { spread, ..found })
     }
+}
+
+/// How many lanes name the same value, at most.
+pub fn most_lanes(values: usize, names: impl Iterator<Item = Vec<[Option<u32>; 2]>>) -> usize {
+    let mut counts = vec![0usize; values];
+    for name in names.flatten().flatten().flatten() {
+        if let Some(count) = counts.get_mut(name as usize) {
+            *count += 1;
+        }
+    }
+    counts.into_iter().max().unwrap_or(0)
 }
 
 /// Sums of a comparison, in units of the last place.
@@ -157,11 +184,12 @@ pub(crate) struct Sums {
     variances: f64,
     largest: f64,
     deviations: f64,
+    noisiest: f64,
 }
 
 impl Sums {
     pub(crate) fn new(arithmetic: f64) -> Self {
-        Self { arithmetic, lanes: 0, squares: 0.0, variances: 0.0, largest: 0.0, deviations: 0.0 }
+        Self { arithmetic, lanes: 0, squares: 0.0, variances: 0.0, largest: 0.0, deviations: 0.0, noisiest: 0.0 }
     }
 
     /// One lane: its error, where its value is between two integers, and the deviation of its noise.
@@ -172,6 +200,7 @@ impl Sums {
         self.squares += error * error;
         self.variances += noise * noise + (between * (1.0 - between) + noise).min(0.25);
         self.largest = larger(self.largest, error.abs());
+        self.noisiest = larger(self.noisiest, noise);
         self.deviations = larger(self.deviations, (error.abs() - 1.0 - self.arithmetic) / noise);
     }
 
@@ -183,6 +212,8 @@ impl Sums {
             largest: unit * self.largest,
             deviations: self.deviations,
             lanes: self.lanes,
+            // Two roundings of parts deviate by half a unit at most.
+            spread: [unit * ((RMS * self.noisiest).powi(2) + 0.25).sqrt(), 0.0],
         }
     }
 }

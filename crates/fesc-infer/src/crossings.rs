@@ -136,3 +136,6 @@ impl Projections {
 }
 
 const UNPLANNED: InferError = InferError::Misuse { what: "the schedule", why: "it has no such segment" };
+
+#[cfg(test)]
+mod tests;

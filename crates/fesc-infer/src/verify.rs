@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | a stage under CKKS | its circuit in the clear | the noise formula says so ([`fesc_hybrid::verify`]) |
 //! | a layer | the twin's, from its own input | its distance is that of noisy twins ([`Agreement`]) |
+//! | the logits | the twin's | they are within the bound that the noise formula gives ([`Logits`]) |
 //! | the class | the twin's | it is the same |
 //!
 //! A layer on shares has no bound that follows from single roundings (`fesc_model::twin`); a circuit under
@@ -12,10 +13,14 @@
 //! it, and the layer to the twin's spread. Noisy twins have the carries of truncations and the noise of RLWE,
 //! and none of CKKS, which is the smaller one wherever it was measured: one rule for layers serves all plans.
 //!
-//! Cost: each circuit once on complex numbers, each layer of the twin a few times.
+//! Cost: each circuit once on complex numbers, each layer of the twin a few times, the twin seventeen times.
 //!
 //! Not guaranteed: that a run that agrees is right everywhere. A layer is compared by its root mean square
 //! and its largest distance.
+
+mod logits;
+
+pub use logits::{FACTOR, FLOOR, Logits, RUNS as LOGIT_RUNS, logits};
 
 use fesc_hybrid::verify::{Deviation, Witness};
 use fesc_model::twin::{Apart, Rounding, Twin};

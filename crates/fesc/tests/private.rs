@@ -97,6 +97,10 @@ fn every_source_of_correlations_gives_the_twins_class() {
     // to the twin's spread.
     assert!(layers.iter().all(|l| l["rel_error"].as_f64().unwrap() < 0.01), "{layers:?}");
     assert_eq!(rows.last().unwrap()["agrees"], true);
+    let bounded: Vec<&Value> = rows.iter().filter(|r| !r["logit_bound"].is_null()).collect();
+    let number = |name: &str| bounded[0][name].as_f64().unwrap();
+    assert!(number("logit_error") <= number("logit_bound") && number("logit_bound") < 0.5, "{bounded:?}");
+    assert!(number("revealed_error") <= number("revealed_bound") && bounded[0]["within"] == true, "{bounded:?}");
     server.stop();
     dealer.stop();
 }

@@ -33,7 +33,7 @@ pub use layout::Layout;
 pub use messages::MESSAGES;
 pub(crate) use messages::tag;
 pub use report::{BoundaryReport, log_together};
-pub use to_ciphertexts::{ClientUploads, Encoding, Held, ServerUploads, ToCiphertexts, Uploads, Values};
+pub use to_ciphertexts::{ClientUploads, Encoding, Held, LIFT_BITS, ServerUploads, ToCiphertexts, Uploads, Values};
 pub use to_shares::{Fixed, Lanes, MaskBound, ToShares};
 
 use std::ops::Range;

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! `lift` is the centred representative. Both lifts add up to `x` over the integers unless the sum wraps:
-//! with `k >= n + 40 + log2(values of the inference)` that has probability at most `2^(n+1-k)` for a value
-//! and `2^-39` for an inference. A wrap would put `2^(k-f)` into a slot, which no mask on the way back
+//! with `k >= n + 42 + log2(values of the inference)` that has probability at most `2^(n+1-k)` for a value
+//! and `2^-41` for an inference, which is what its masks have. A wrap would put `2^(k-f)` into a slot, which no mask on the way back
 //! covers, so this probability counts as distance. Parts are uniform modulo `2^k`; their size tells nothing.
 //!
 //! *Ahead*: the client draws `r` uniform modulo `2^k` for each distinct value and sends `Enc(Encode(lift r))`
@@ -65,6 +65,9 @@ use super::report::BoundaryReport;
 use crate::error::{check_counted, check_len};
 use crate::{HybridError, Result};
 
+/// Bits that parts have more than a value and the logarithm of the number of values: all lifts of an inference
+/// fail with `2^-41` at most, and with its masks, which have as much, an inference is within `2^-40`.
+pub const LIFT_BITS: u32 = STATISTICAL_BITS + 2;
 /// Widest parts: a bit of sign, and what the encoder's arithmetic is for.
 const MAX_PART_BITS: u32 = MAX_BITS + 1;
 /// Largest coefficient, in bits: wide integers hold it.
@@ -136,7 +139,7 @@ impl ToCiphertexts {
         let Values { bits, inference, .. } = values;
         check_counted("values to convert", layout.values() as u64, inference)?;
         let log_values = u64::BITS - inference.saturating_sub(1).leading_zeros();
-        let need = bits.saturating_add(STATISTICAL_BITS).saturating_add(log_values);
+        let need = bits.saturating_add(LIFT_BITS).saturating_add(log_values);
         if need > MAX_PART_BITS {
             let max = MAX_PART_BITS;
             return Err(HybridError::Width { bits, values: inference, got: need, need, max });

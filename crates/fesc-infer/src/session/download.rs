@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 
 use fesc_net::message::ways::{DOWN, UP};
 use fesc_net::message::{Cover, Message, Sessions, Size};
-use fesc_net::{Channel, NetError, Tag};
+use fesc_net::{Channel, HEADER_BYTES, NetError, Tag};
 
 use super::PUBLIC;
 
@@ -45,6 +45,13 @@ pub(super) const MESSAGES: &[Message] = &[
 const FRAME: usize = 1 << 20;
 const WINDOW: u64 = 32;
 
+/// Both ends' bytes on the wire for a public part of `total` bytes: its pieces, that they were taken, and the
+/// headers of both.
+pub fn wire_bytes(total: u64) -> u64 {
+    let frame = FRAME as u64;
+    total + HEADER_BYTES as u64 * (total.div_ceil(frame) + total / frame / WINDOW)
+}
+
 fn broken(error: NetError) -> io::Error {
     io::Error::other(error)
 }
@@ -64,9 +71,11 @@ impl<'a> Upload<'a> {
     }
 
     fn post(&mut self) -> io::Result<()> {
+        // The last piece, if it is a short one, is not answered.
+        let whole = self.buffer.len() == FRAME;
         self.channel.send(CHUNK, std::mem::take(&mut self.buffer)).map_err(broken)?;
         self.frames += 1;
-        if self.frames.is_multiple_of(WINDOW) {
+        if whole && self.frames.is_multiple_of(WINDOW) {
             self.channel.recv(TAKEN, 0).map_err(broken)?;
         }
         Ok(())
@@ -144,7 +153,7 @@ mod tests {
 
     #[test]
     fn every_size_arrives() {
-        for total in [0, 1, FRAME - 1, FRAME, FRAME + 1, 32 * FRAME, 33 * FRAME + 5] {
+        for total in [0, 1, FRAME - 1, FRAME, FRAME + 1, 31 * FRAME + 5, 32 * FRAME, 33 * FRAME + 5, 64 * FRAME] {
             let (mut a, mut b) = Channel::memory_pair();
             let bytes: Vec<u8> = (0..total).map(|i| (i ^ (i >> 11)) as u8).collect();
             let sent = bytes.clone();
@@ -152,6 +161,8 @@ mod tests {
                 let mut upload = Upload::new(&mut a, total as u64);
                 sent.chunks(70_001).for_each(|c| upload.write_all(c).unwrap());
                 upload.finish().unwrap();
+                let spent = a.stats().total;
+                assert_eq!(spent.sent_bytes + spent.received_bytes, wire_bytes(total as u64), "{total}");
                 a.recv(TAKEN, 0).unwrap();
             });
             let mut got = Vec::new();

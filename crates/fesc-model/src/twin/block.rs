@@ -36,6 +36,7 @@ impl Block {
         let packet = Packet { shape, xbc: &xbc, delta: &delta, z: &z, last: false };
         let (mut y, _) = self.scan.run(run, &packet)?;
         drop(xbc);
+        run.disturb_stage(|n| n.scan, &mut y, s.scanned);
         see(Tensor::Scanned, &y, inner, s.scanned);
         self.gate(run, plan, shape, &mut y, &projected)?;
         drop(projected);
@@ -43,6 +44,7 @@ impl Block {
         self.gated.run(run, &mut y, inner, s.gated)?;
         let mut out = self.out_proj.run(run, &self.out_rows(&q, weights)?, &mut y)?;
         run.disturb_outputs(&mut out);
+        run.disturb_stage(|n| n.out_proj, &mut out, f + s.out_weight);
         let bits = plan.numbers.product_bits;
         run.rows(&mut out, shape.d_model, |local, _, row| {
             for v in row {
@@ -66,6 +68,7 @@ impl Block {
         }
         let sum = plan.conv_frac(s);
         let mut xbc = self.conv.run(run, projected, width, inner)?;
+        run.disturb_stage(|n| n.in_proj, &mut xbc, sum);
         run.rows(&mut xbc, shape.conv_dim(), |local, _, row| {
             for (c, v) in row.iter_mut().enumerate() {
                 let rounded = local.round_in(Q::Conv, bits, *v, sum, f);
@@ -86,6 +89,7 @@ impl Block {
         let mut noisy: Vec<i64> =
             projected.chunks_exact(width).flat_map(|row| row[width - heads..].iter().copied()).collect();
         run.disturb_outputs(&mut noisy);
+        run.disturb_stage(|n| n.in_proj, &mut noisy, from);
         run.rows(&mut both, 2 * heads, |local, t, row| {
             let (delta, z) = row.split_at_mut(heads);
             let dt = &noisy[t * heads..(t + 1) * heads];
@@ -107,6 +111,7 @@ impl Block {
         let bits = plan.numbers.product_bits;
         let mut z: Vec<i64> = projected.chunks_exact(width).flat_map(|row| row[..inner].iter().copied()).collect();
         run.disturb_outputs(&mut z);
+        run.disturb_stage(|n| n.in_proj, &mut z, f + s.gate_weight);
         run.rows(y, inner, |local, t, row| {
             for (y, &z) in row.iter_mut().zip(&z[t * inner..(t + 1) * inner]) {
                 let z = local.round_in(Q::Gate, bits, z, f + s.gate_weight, f);

@@ -72,7 +72,7 @@ pub use head::Outcome;
 pub use memory::{Heads, states};
 pub use range::{Margin, Quantity};
 pub use report::{Apart, Gap, LayerGap, Report};
-pub use rounding::Rounding;
+pub use rounding::{Rounding, StageNoise};
 pub use run::{Shown, Twin};
 pub use secrets::{HeadSecrets, LayerSecrets};
 pub use stats::{LayerStats, NormStats, Span};

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::error::TwinError;
-use super::rounding::{Chance, Rounding};
+use super::rounding::{Chance, Rounding, StageNoise};
 use crate::Result;
 
 /// Rows that one task takes.
@@ -108,6 +108,8 @@ const UNSEEN: Peak = Peak { low: i64::MAX, high: i64::MIN, from: 0, to: 0, frac:
 /// One task's carries and extremes.
 pub(super) struct Local {
     pub(super) chance: Chance,
+    /// Deviation of the noise of a state that a scan under CKKS refreshes.
+    pub(super) refreshed: f64,
     bits: u32,
     peaks: Vec<Peak>,
 }
@@ -190,16 +192,28 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The noise on its output, or on a value that was decrypted.
+    /// The noise on its output.
     pub(super) fn disturb_outputs(&mut self, values: &mut [i64]) {
         if self.rlwe {
             self.rounding.disturb_outputs(values);
         }
     }
 
+    /// The noise on rows of the table, which are under RLWE in every plan.
+    pub(super) fn disturb_rows(&mut self, values: &mut [i64]) {
+        self.rounding.disturb_outputs(values);
+    }
+
+    /// The noise of a stage of this layer under CKKS, on values with `frac` fractional bits.
+    pub(super) fn disturb_stage(&mut self, stage: fn(&StageNoise) -> f64, values: &mut [i64], frac: u32) {
+        let deviation = stage(&self.rounding.stages(self.layer));
+        self.rounding.disturb(deviation * f64::from(frac).exp2(), values);
+    }
+
     /// Carries and extremes for one task.
     pub(super) fn local(&mut self) -> Local {
-        Local { chance: self.rounding.chance(), bits: self.bits, peaks: vec![UNSEEN; Quantity::ALL.len()] }
+        let refreshed = self.rounding.stages(self.layer).state;
+        Local { chance: self.rounding.chance(), refreshed, bits: self.bits, peaks: vec![UNSEEN; Quantity::ALL.len()] }
     }
 
     /// As many, for tasks that run at once.

@@ -12,6 +12,8 @@
 //!   runs show how private results spread around the twin.
 //! - [`Rounding::noisy`]: the same, and the noise of the RLWE linear layer and of the encrypted embedding
 //!   (docs/DESIGN.md, 6.1 and docs/DESIGN.md, 6.6).
+//! - [`Rounding::encrypted`]: the same, and Gaussian noise of given deviations where a stage is under CKKS
+//!   ([`StageNoise`]).
 
 use std::fmt;
 
@@ -20,12 +22,26 @@ use fesc_ring::{Prg, sample};
 /// Deviation of the noise that RLWE adds to every output, `u_k e' - e_k s`: `3.2 sqrt(2 N 2/3)` at N = 2,048.
 const OUTPUT_DEVIATION: f64 = 167.2;
 
+/// Deviations of the noise that the stages of a layer under CKKS add to a value, roundings of their results
+/// included; 0 for a stage on shares.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct StageNoise {
+    /// z, x, B, C and dt, x, B and C after the convolution.
+    pub in_proj: f64,
+    /// y.
+    pub scan: f64,
+    /// A state that a scan refreshes.
+    pub state: f64,
+    /// The output of the block.
+    pub out_proj: f64,
+}
+
 /// The rule for carries, and the randomness where it needs some.
 pub struct Rounding(Rule);
 
 enum Rule {
     Nearest,
-    Jitter { prg: Box<Prg>, noise: bool },
+    Jitter { prg: Box<Prg>, noise: bool, stages: Vec<StageNoise> },
 }
 
 impl fmt::Debug for Rounding {
@@ -33,7 +49,8 @@ impl fmt::Debug for Rounding {
         f.write_str(match &self.0 {
             Rule::Nearest => "Rounding(nearest)",
             Rule::Jitter { noise: false, .. } => "Rounding(jitter)",
-            Rule::Jitter { noise: true, .. } => "Rounding(jitter and noise)",
+            Rule::Jitter { noise: true, stages, .. } if stages.is_empty() => "Rounding(jitter and noise)",
+            Rule::Jitter { noise: true, .. } => "Rounding(jitter, noise and encrypted stages)",
         })
     }
 }
@@ -46,12 +63,36 @@ impl Rounding {
 
     /// Random carries, as the protocol has them.
     pub fn jitter(prg: Prg) -> Self {
-        Self(Rule::Jitter { prg: Box::new(prg), noise: false })
+        Self(Rule::Jitter { prg: Box::new(prg), noise: false, stages: Vec::new() })
     }
 
     /// Random carries, and the noise of the linear layers and of the embedding.
     pub fn noisy(prg: Prg) -> Self {
-        Self(Rule::Jitter { prg: Box::new(prg), noise: true })
+        Self::encrypted(prg, Vec::new())
+    }
+
+    /// The same, and the noise of stages under CKKS, layer by layer.
+    pub fn encrypted(prg: Prg, stages: Vec<StageNoise>) -> Self {
+        Self(Rule::Jitter { prg: Box::new(prg), noise: true, stages })
+    }
+
+    /// The noise of a layer's stages under CKKS.
+    pub(super) fn stages(&self, layer: usize) -> StageNoise {
+        match &self.0 {
+            Rule::Nearest => StageNoise::default(),
+            Rule::Jitter { stages, .. } => stages.get(layer).copied().unwrap_or_default(),
+        }
+    }
+
+    /// Adds Gaussian noise of this deviation, in units of the last place.
+    pub(super) fn disturb(&mut self, deviation: f64, values: &mut [i64]) {
+        let Rule::Jitter { prg, .. } = &mut self.0 else { return };
+        if deviation > 0.0 {
+            for v in values {
+                // What is between two integers falls to either by chance: noise below a unit is not lost.
+                *v = v.saturating_add((deviation * normal(prg) + uniform(prg)).floor() as i64);
+            }
+        }
     }
 
     /// Carries for one task.
@@ -64,7 +105,7 @@ impl Rounding {
 
     /// Adds the input noise of a linear layer: deviation 3.2 on every value.
     pub(super) fn disturb_inputs(&mut self, values: &mut [i64]) {
-        if let Rule::Jitter { prg, noise: true } = &mut self.0 {
+        if let Rule::Jitter { prg, noise: true, .. } = &mut self.0 {
             let mut noise = vec![0; values.len()];
             sample::gaussian(prg, &mut noise);
             values.iter_mut().zip(noise).for_each(|(v, e)| *v = v.saturating_add(e));
@@ -73,14 +114,22 @@ impl Rounding {
 
     /// Adds the output noise of an RLWE product.
     pub(super) fn disturb_outputs(&mut self, values: &mut [i64]) {
-        if let Rule::Jitter { prg, noise: true } = &mut self.0 {
+        if let Rule::Jitter { prg, noise: true, .. } = &mut self.0 {
             for v in values {
-                // The sum of twelve uniform values has variance one; its shape is near enough for a spread.
-                let sum: f64 = (0..12).map(|_| (prg.next_u64() >> 11) as f64 / (1u64 << 53) as f64).sum();
-                *v = v.saturating_add(((sum - 6.0) * OUTPUT_DEVIATION).round() as i64);
+                *v = v.saturating_add((normal(prg) * OUTPUT_DEVIATION).round() as i64);
             }
         }
     }
+}
+
+/// In `[0, 1)`.
+fn uniform(prg: &mut Prg) -> f64 {
+    (prg.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// Of variance one: the sum of twelve uniform values, whose shape is near enough for a spread.
+fn normal(prg: &mut Prg) -> f64 {
+    (0..12).map(|_| uniform(prg)).sum::<f64>() - 6.0
 }
 
 /// The carries of one task.
@@ -102,6 +151,14 @@ impl Chance {
                 let mask = (1u64 << t) - 1;
                 (y >> t) + i64::from(prg.next_u64() & mask < y as u64 & mask)
             }
+        }
+    }
+
+    /// Gaussian noise of this deviation; none where carries are no chance.
+    pub(super) fn noise(&mut self, deviation: f64) -> f64 {
+        match self {
+            Self::Random(prg) if deviation > 0.0 => deviation * normal(prg),
+            _ => 0.0,
         }
     }
 
@@ -168,5 +225,14 @@ mod tests {
         let mut values = vec![0; 8];
         Rounding::jitter(Prg::from_seed([7; 16])).disturb_inputs(&mut values);
         assert_eq!(values, [0; 8]);
+        // Of an encrypted stage, above a unit and below; a rounding by chance adds f (1 - f).
+        for (given, want) in [(40.0, 40.0), (0.1, 0.29f64.sqrt())] {
+            let mut values = vec![0; 40_000];
+            noisy.disturb(given, &mut values);
+            assert!((deviation(&values) / want - 1.0).abs() < 0.06, "{given}: {}", deviation(&values));
+        }
+        let layers =
+            Rounding::encrypted(Prg::from_seed([7; 16]), vec![StageNoise { scan: 2.0, ..StageNoise::default() }]);
+        assert_eq!([0, 1].map(|layer| layers.stages(layer).scan), [2.0, 0.0]);
     }
 }

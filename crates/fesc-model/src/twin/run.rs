@@ -180,7 +180,7 @@ impl Twin {
             stream.extend(self.table(at..at + 1)?);
         }
         if self.plan.numbers.table != self.plan.numbers.frac {
-            run.disturb_outputs(&mut stream);
+            run.disturb_rows(&mut stream);
             run.round(Q::Embedding, &mut stream, width, self.plan.numbers.table, self.plan.numbers.frac)?;
         }
         Ok(stream)

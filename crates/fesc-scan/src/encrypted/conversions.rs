@@ -23,6 +23,8 @@ pub(super) struct Conversions {
     pub outputs: u32,
     /// Of the state that is handed on; 0 if none is.
     pub states: u32,
+    /// Outputs and states are divided by these powers of two under encryption.
+    pub divided: [u32; 2],
 }
 
 /// Bits of a value with its sign.
@@ -112,8 +114,12 @@ impl Conversions {
         };
         let (outputs, states) = geometry.results_by_kind();
         let (down_outputs, fraction) = down(outputs, of_outputs(second), first + second, s.scanned)?;
-        let mut conversions =
-            Self { circuit: Circuit { up: Vec::new(), down: vec![down_outputs] }, outputs: fraction, states: 0 };
+        let mut conversions = Self {
+            circuit: Circuit { up: Vec::new(), down: vec![down_outputs] },
+            outputs: fraction,
+            states: 0,
+            divided: [first + second, first],
+        };
         if carry_out {
             let (down_states, fraction) = down(states, of_states(first), first, s.state)?;
             conversions.circuit.down.push(down_states);

@@ -3,7 +3,7 @@
 use fesc_hybrid::backend::{Backend, Plain};
 use fesc_hybrid::circuit::gather;
 use fesc_hybrid::keys::Keys;
-use fesc_hybrid::verify::{Deviation, Witness};
+use fesc_hybrid::verify::{Deviation, Witness, most_lanes};
 use fesc_hybrid::work::Work;
 use fesc_model::outline::scale::RING;
 use fesc_mpc::activation::{Activation, Piecewise};
@@ -38,7 +38,14 @@ impl Scan for Encrypted {
         let none = ScanError::Size { what: "circuits of a run", expected: 1, got: 0 };
         let witness = witnesses.next().ok_or(none)?;
         let evaluate = |plain: &Plain, input: &(dyn Fn(usize) -> _ + Sync)| self.evaluate(plain, input);
-        Ok(vec![self.conversions.circuit.deviation(witness, evaluate)?])
+        let deviation = self.conversions.circuit.deviation(witness, evaluate)?;
+        let g = &self.geometry;
+        let ((outputs, states), shape) = (g.results_by_kind(), g.shape());
+        let lanes = [
+            most_lanes(g.tensor(Kind::X), (0..outputs).map(|i| g.outputs(i))),
+            most_lanes(shape.state * shape.channels(), (0..states).map(|i| g.states(i))),
+        ];
+        Ok(vec![deviation.of_values(self.conversions.divided.map(|g| f64::from(g).exp2()), lanes)])
     }
 
     fn run(

@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::cli::{self, InferArgs};
-use crate::measured::errors::Check;
+use crate::measured::errors::{Check, LogitCheck};
 use crate::measured::{Errors, Measured, Task, config, measure};
 use crate::progress::Progress;
 use crate::report::{Format, Report, Row};
@@ -30,6 +30,7 @@ pub fn run(args: &InferArgs, format: Format) -> Result<()> {
     let [client, server] = &ran.parties;
     let stages = ran.stages();
     let switches: u64 = stages.iter().filter_map(|s| s.encrypted.as_ref()).map(|e| e.key_switches).sum();
+    let logits = server.errors.as_ref().and_then(|e| e.logits.as_ref());
     let checks = || server.errors.iter().flat_map(|e| &e.checks);
     let mut report = Report::new(format);
     let of = |m: &Measured, f: fn(&Errors) -> f64| m.errors.as_ref().map_or(Value::Null, |e| json!(f(e)));
@@ -54,6 +55,9 @@ pub fn run(args: &InferArgs, format: Format) -> Result<()> {
             .with("peak_rss_bytes_server", server.peak_rss_bytes)
             .with("rel_error", of(server, |e| e.rel_error))
             .with("max_error", of(server, |e| e.max_error))
+            .with("logit_bound", logits.map(|l| l.logit_bound))
+            .with("logit_error", logits.map(|l| l.logit_error))
+            .detail("logit_bits", logits.map(|l| l.logit_bits))
             .detail("plan", task.plan.as_str())
             .detail("offline_rounds", client.offline_rounds)
             .detail("declared_online_bytes", client.declared_online_bytes)
@@ -82,5 +86,6 @@ pub fn run(args: &InferArgs, format: Format) -> Result<()> {
         checks().try_for_each(|check| report.add(check.row()))?;
     }
     report.finish()?;
-    checks().try_for_each(Check::ensure)
+    checks().try_for_each(Check::ensure)?;
+    logits.into_iter().try_for_each(LogitCheck::ensure)
 }

@@ -21,6 +21,7 @@ mod times;
 
 use anyhow::{Context, Result};
 use fesc_infer::session::bucket::bucket;
+use fesc_infer::session::download::wire_bytes;
 use fesc_infer::session::public::declare;
 use fesc_infer::{Embedding, Schedule};
 use fesc_model::outline::Outline;
@@ -71,7 +72,7 @@ pub fn run(args: &EstimateArgs, format: Format) -> Result<()> {
             .with("keys_s", seconds(|t| t.keys_s))
             .with("online_bytes", declared.online_bytes())
             .with("offline_bytes", declared.offline_bytes())
-            .with("setup_bytes", public + prices.setup_bytes())
+            .with("setup_bytes", wire_bytes(*public) + prices.setup_bytes())
             .with("key_bytes", declared.keys.bytes())
             .with("key_switches", declared.key_switches())
             .with("rounds", declared.rounds())

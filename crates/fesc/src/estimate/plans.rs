@@ -8,6 +8,7 @@
 
 use anyhow::Result;
 use fesc_infer::kernels::private_plan;
+use fesc_infer::session::download::wire_bytes;
 
 use super::circuits::Machine;
 use super::declared::Prices;
@@ -147,7 +148,7 @@ fn row(
         .detail("net", args.net.to_string())
         .detail("threads", args.threads)
         .detail("setup_s", seconds(|t| t.setup_s))
-        .detail("setup_bytes", number(&|c| c.public + prices.setup_bytes()))
+        .detail("setup_bytes", number(&|c| wire_bytes(c.public) + prices.setup_bytes()))
         .detail("runs", costs.is_some())
         .detail("fits_memory", fits)
 }

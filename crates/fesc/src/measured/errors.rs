@@ -1,10 +1,10 @@
 //! How far a run was from the model in the clear, as tables and JSON have it. The rules are
 //! [`fesc_infer::verify`]'s.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use fesc_infer::session::Seen;
-use fesc_infer::verify::{self, Agreement, StageCheck};
-use fesc_infer::{Schedule, Stage};
+use fesc_infer::verify::{self, Agreement, Logits, StageCheck};
+use fesc_infer::{Answer, Schedule, Stage};
 use fesc_model::twin::Twin;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,56 @@ pub struct Errors {
     pub within: bool,
     /// Stages under encryption against the same in the clear.
     pub checks: Vec<Check>,
+    /// The logits, where the plan has a bound.
+    pub logits: Option<LogitCheck>,
+}
+
+/// The logits of a run against the twin's.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct LogitCheck {
+    pub logit_bound: f64,
+    pub logit_error: f64,
+    /// Correct bits of the largest logit by the bound.
+    pub logit_bits: f64,
+    /// Where logits are revealed: the same with their floor.
+    pub revealed_bound: Option<f64>,
+    pub revealed_error: Option<f64>,
+    pub within: bool,
+}
+
+impl LogitCheck {
+    pub fn new(logits: &Logits) -> Self {
+        Self {
+            logit_bound: logits.bound,
+            logit_error: logits.error,
+            logit_bits: logits.bits,
+            revealed_bound: logits.revealed_error.map(|_| logits.revealed_bound()),
+            revealed_error: logits.revealed_error,
+            within: logits.within(),
+        }
+    }
+
+    pub fn row(&self) -> Row {
+        Row::new()
+            .with("logit_bound", self.logit_bound)
+            .with("logit_error", self.logit_error)
+            .with("logit_bits", self.logit_bits)
+            .with("revealed_bound", self.revealed_bound)
+            .with("revealed_error", self.revealed_error)
+            .with("within", self.within)
+    }
+
+    /// Refuses logits beyond their bound.
+    pub fn ensure(&self) -> Result<()> {
+        let Self { logit_bound, logit_error, within, .. } = self;
+        let shown = self.revealed_error.map_or(String::new(), |e| format!(" ({e:.2e} with the floor)"));
+        ensure!(
+            within,
+            "the logits are off by {logit_error:.2e}{shown} where noise and roundings allow {logit_bound:.2e}; this is a fault \
+             of a kernel, please report it"
+        );
+        Ok(())
+    }
 }
 
 /// One stage of one layer and segment against the noise formula.
@@ -101,16 +151,31 @@ pub fn layer_row(layer: &Agreement) -> Row {
 }
 
 impl Errors {
-    /// Every layer against the twin, and every stage under encryption against the noise formula.
-    pub fn new(schedule: &Schedule, twin: &Twin, seen: &Seen) -> Result<Self> {
+    /// Every layer against the twin, every stage under encryption against the noise formula, and the logits
+    /// of the document `ids` against their bound.
+    pub fn new(schedule: &Schedule, twin: &Twin, seen: &Seen, ids: &[u32]) -> Result<Self> {
         let unit = (-f64::from(schedule.outline().frac())).exp2();
-        let mut errors = Self { rel_error: 0.0, max_error: 0.0, within: true, checks: Vec::new() };
+        let mut errors = Self { rel_error: 0.0, max_error: 0.0, within: true, checks: Vec::new(), logits: None };
         for layer in verify::layers(twin, &seen.streams)? {
             errors.rel_error = errors.rel_error.max(layer.apart.relative);
             errors.max_error = errors.max_error.max(layer.apart.max_ulps as f64 * unit);
             errors.within &= layer.within();
         }
-        errors.checks = verify::stages(schedule, twin, &seen.circuits)?.iter().map(Check::new).collect();
+        let stages = verify::stages(schedule, twin, &seen.circuits)?;
+        errors.checks = stages.iter().map(Check::new).collect();
+        errors.logits = logits(twin, seen, ids, &stages, None)?;
         Ok(errors)
     }
+}
+
+/// The logits of a run, where the plan has a bound.
+pub fn logits(
+    twin: &Twin,
+    seen: &Seen,
+    ids: &[u32],
+    stages: &[StageCheck],
+    answer: Option<&Answer>,
+) -> Result<Option<LogitCheck>> {
+    let (_, last) = seen.streams.last().context("the run gave no stream")?;
+    Ok(verify::logits(twin, ids, last, stages, answer)?.as_ref().map(LogitCheck::new))
 }

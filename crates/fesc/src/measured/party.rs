@@ -34,6 +34,8 @@ use crate::usage;
 
 /// The phase of the keys in a channel's counts.
 const KEYS: &str = "keys";
+/// And that of what a session says in its handshake.
+const TERMS: &str = "terms";
 
 /// What one party measured. Bytes are those it sent to the peer, and exchanged with a dealer.
 #[derive(Debug, Serialize, Deserialize)]
@@ -144,7 +146,8 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
     }
 
     tell(&Event::Phase("check".into()));
-    let errors = seen.map(|seen| Errors::new(&schedule, &model::twin(task)?, &seen)).transpose()?;
+    let check = |seen| Errors::new(&schedule, &model::twin(task)?, &seen, &model::document(task)?);
+    let errors = seen.map(check).transpose()?;
     let (online, offline) = (stats.phase(phase::ONLINE), stats.phase(phase::OFFLINE));
     let dealt = dealt_bytes(&schedule, role, task)?;
     Ok(serde_json::to_value(Measured {
@@ -276,7 +279,9 @@ fn upload(channel: &mut Channel, task: &Task) -> Result<Hosted> {
     let mut master = [0; 32];
     os_random()?.fill_bytes(&mut master);
     let hosted = Hosted::new(ServerSetup::new(model::twin(task)?, master)?, None)?;
+    channel.phase(TERMS);
     channel.send(tag::BULK, [&hosted.id.0[..], &hosted.bytes.to_le_bytes()].concat())?;
+    channel.phase(phase::SETUP);
     let mut upload = Upload::new(channel, hosted.bytes);
     hosted.write(&mut upload)?;
     upload.finish()?;
@@ -284,7 +289,9 @@ fn upload(channel: &mut Channel, task: &Task) -> Result<Hosted> {
 }
 
 fn download(channel: &mut Channel) -> Result<Known> {
+    channel.phase(TERMS);
     let head = channel.recv(tag::BULK, 40)?;
+    channel.phase(phase::SETUP);
     let (id, bytes) = head.split_first_chunk::<32>().context("a short head")?;
     let bytes = bytes.first_chunk().copied().map(u64::from_le_bytes).context("a short head")?;
     // A cache for this run, as `fesc classify` has one. The file stays open and needs its name no more.

@@ -14,7 +14,7 @@ use fesc_model::twin::{Rounding, Twin};
 use crate::classifier;
 use crate::cli::ModelArgs;
 use crate::exit::Refusal;
-use crate::measured::errors::{Check as Checked, layer_row};
+use crate::measured::errors::{Check as Checked, LogitCheck, layer_row, logits};
 use crate::report::{Report, Row};
 
 /// A model to compare with, which becomes a twin when the server has told its plan.
@@ -39,17 +39,21 @@ impl Check {
 }
 
 /// Prints how far each layer's result is from the twin's, how far each stage under encryption is from the
-/// same in the clear, and whether the classes agree. Fails if a stage is farther off than the noise formula
-/// allows.
+/// same in the clear, how far the logits are from the twin's and may be, and whether the classes agree. Fails
+/// if a stage is farther off than the noise formula allows, or a logit than its bound.
 pub fn compare(twin: &Twin, schedule: &Schedule, finished: &Finished, ids: &[u32], report: &mut Report) -> Result<()> {
     let seen = finished.seen.as_ref().context("the server gave no shares")?;
     for layer in verify::layers(twin, &seen.streams)? {
         report.add(layer_row(&layer))?;
     }
-    let checks: Vec<Checked> = verify::stages(schedule, twin, &seen.circuits)?.iter().map(Checked::new).collect();
+    let stages = verify::stages(schedule, twin, &seen.circuits)?;
+    let checks: Vec<Checked> = stages.iter().map(Checked::new).collect();
     checks.iter().try_for_each(|check| report.add(check.row()))?;
+    let logits = logits(twin, seen, ids, &stages, Some(&finished.answer))?;
+    logits.iter().try_for_each(|check| report.add(check.row()))?;
     let expected = twin.classify(ids, &mut Rounding::nearest())?.class;
     let got = finished.answer.class();
     report.add(Row::new().with("class_of_twin", expected).with("agrees", expected == got))?;
-    checks.iter().try_for_each(Checked::ensure)
+    checks.iter().try_for_each(Checked::ensure)?;
+    logits.iter().try_for_each(LogitCheck::ensure)
 }

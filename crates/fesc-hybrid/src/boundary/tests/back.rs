@@ -164,10 +164,10 @@ fn values_of_24_bits_arrive_in_a_set_of_the_papers_projections() {
     let encoding = Encoding::slots(4, keys.params.scale());
     let layout = Layout::compact(&keys.params, 1001).unwrap();
     let shape = ToCiphertexts::new(&keys.params, layout, wide, encoding).unwrap();
-    assert_eq!(shape.part_bits(), 90);
+    assert_eq!(shape.part_bits(), 92);
     let x = corners(1001, 24, &mut Prg::from_seed([10; 16]));
     let report = shape.report().unwrap();
-    assert_eq!((report.log_failure, report.log_failures), (-65.0, -39.0));
+    assert_eq!((report.log_failure, report.log_failures), (-67.0, -41.0));
     let got = error(&keys, &shape, &direct(&keys, &shape, &x).server, &x);
     assert!(got <= report.log_error.exp2(), "{got:e}\n{report}");
 }

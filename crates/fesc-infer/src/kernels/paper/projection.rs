@@ -24,7 +24,7 @@ use fesc_hybrid::boundary::{Encoding, Fixed, Layout, MaskBound, ToCiphertexts, T
 use fesc_hybrid::circuit::{Circuit, Inputs, gather};
 use fesc_hybrid::ckks::{Ciphertext, mask, sets};
 use fesc_hybrid::project::{InProjection, Projection as OutProjection};
-use fesc_hybrid::verify::{Deviation, Witness};
+use fesc_hybrid::verify::{Deviation, Witness, most_lanes};
 use fesc_hybrid::work::Work;
 use fesc_model::twin::Twin;
 use fesc_mpc::{Ledger, Party, Shared};
@@ -335,7 +335,9 @@ impl Projection for CkksProjection {
         if let Some(refused) = refused {
             return Err(refused);
         }
-        Ok(Some(deviation?))
+        let names = (0..self.circuit.down.iter().map(ToShares::ciphertexts).sum()).map(|i| self.kernel.outputs(i));
+        let lanes = most_lanes(self.rows * self.columns, names);
+        Ok(Some(deviation?.of_values([f64::from(self.divided).exp2(), 1.0], [lanes, 0])))
     }
 
     fn past(&self) -> usize {

@@ -52,8 +52,9 @@ impl HeScan {
         for t in 0..p.tokens() {
             let Step { x, b, c, delta, z } = p.step(t, head);
             if self.refresh.is_some_and(|part| t > 0 && t.is_multiple_of(part)) {
+                let noise = local.refreshed * f64::from(s.state).exp2();
                 for h in &mut state {
-                    let rounded = (*h / carried).round();
+                    let rounded = (*h / carried + local.chance.noise(noise)).round();
                     local.see(Q::State, rounded as i64, -most, most, s.state);
                     *h = rounded * carried;
                 }

@@ -11,7 +11,7 @@ use anyhow::Result;
 use fesc_ckks::sets::{self, Set};
 use fesc_ckks::{Params, wire};
 use fesc_hybrid::backend::{Chain, Operation};
-use fesc_hybrid::boundary::{Fixed, MaskBound, ToShares, Values};
+use fesc_hybrid::boundary::{Fixed, LIFT_BITS, MaskBound, ToShares, Values};
 use fesc_mpc::protocol::Extend;
 use fesc_mpc::{Cost, Ledger, Role};
 use fesc_ring::{LongRing, Ring};
@@ -152,7 +152,7 @@ fn values(inference: u64) -> Result<Values> {
 fn declared(params: &Params, set: &Set, variant: &Variant, layers: u64) -> Result<(Cost, u64)> {
     let values = values(variant.values * layers)?;
     // As the conversion chooses its integers: 40 bits, and one for each doubling of the values.
-    let width = values.bits + fesc_ckks::mask::STATISTICAL_BITS + values.inference.next_power_of_two().ilog2();
+    let width = values.bits + LIFT_BITS + values.inference.next_power_of_two().ilog2();
     let parts = LongRing::new(width)?;
     let extend = Extend::new(values.ring, values.bits, parts, variant.values as usize)?;
     let mut ledger = Ledger::new();
