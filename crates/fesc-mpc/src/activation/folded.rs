@@ -99,14 +99,17 @@ impl Activation for Folded {
         // Twice a number modulo 2^(l-1) is right modulo 2^l.
         let twice = Shared::new(x.ring(), folded.values().iter().map(|&m| m << 1).collect());
         let u = x.sub(&twice)?;
+        drop((folded, twice));
 
         let reduced = steps.reduce.run(party, &u)?;
         let reached = steps.pieces.run(party, &reduced, Thresholds::Same(&form.thresholds()))?;
         let line = |[constant, slope]: [u64; 2]| u.scale(slope).add_public(role, constant);
         let values = form.steps().map(line);
+        let rest = x.scale(form.half()).add(&line(form.base()))?;
+        drop(u);
         let chosen =
             steps.select.run(party, &reached.iter().collect::<Vec<_>>(), &values.iter().collect::<Vec<_>>())?;
-        let sum = x.scale(form.half()).add(&line(form.base()))?.add(&chosen)?;
-        steps.leave.run(party, sum)
+        drop(values);
+        steps.leave.run(party, rest.add(&chosen)?)
     }
 }
