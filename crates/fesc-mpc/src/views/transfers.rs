@@ -1,9 +1,12 @@
 //! Muxes by chosen transfers, and folded SiLU, which is made of them.
 
+use fesc_ring::Prg;
+
 use super::*;
 use crate::activation::Folded;
-use crate::correlation::Transfers;
+use crate::correlation::{Material, Transfers};
 use crate::protocol::CotMux;
+use crate::provider::{Correlations, TwoParty};
 
 /// Each message under its own mask: bits under choices, values under offsets.
 #[test]
@@ -112,4 +115,102 @@ fn a_bit_used_twice_is_masked_anew() {
         assert!(deviation(&halves(None)) < LIMIT);
         assert!(halves(Some((0, Transfers::CHOICES))).iter().all(|&b| b == 0));
     }
+}
+
+/// A source that shows what it gave.
+struct Shown(TwoParty, Arc<Mutex<Vec<Vec<u64>>>>);
+
+impl Correlations for Shown {
+    fn take(&mut self, channel: &mut Channel, request: &Request) -> Result<Material, MpcError> {
+        let half = self.0.take(channel, request)?;
+        *self.1.lock().unwrap() = (0..4).map(|f| half.ring(f).to_vec()).collect();
+        Ok(half)
+    }
+}
+
+/// Bits of `words`, least significant first.
+fn spread(words: &[u64], n: usize) -> Vec<u64> {
+    (0..n).map(|i| words[i / 64] >> (i % 64) & 1).collect()
+}
+
+/// With the correlations that two parties really make: no bit of what a party can put together from its view
+/// (what it received, its half, their sums and differences) goes with a bit of the other's share or of the
+/// other's value. Control: whoever had the offset would read the value's.
+#[test]
+fn nothing_that_a_party_can_compute_goes_with_the_others_shares() {
+    let (n, r) = (1 << 15, ring(24));
+    let secret = |seed: u8| {
+        let mut prg = Prg::from_seed([seed; 16]);
+        // Values of ten bits: most of what could leak is public already.
+        let values = prg.ring_vec(ring(10), n);
+        let mut bits = vec![0; n / 64];
+        prg.fill_u64(&mut bits);
+        (bits, values)
+    };
+    let (c0, c1) = Channel::memory_pair();
+    let (log, halves) = (Arc::new(Mutex::new(Vec::new())), [(); 2].map(|()| Arc::default()));
+    let run = |role: Role, mut channel: Channel| {
+        let prg = Prg::from_seed([role.index() as u8 + 40; 16]);
+        let source = TwoParty::setup(role, &mut channel, fesc_ot::CotKind::Iknp, prg).unwrap();
+        if role == Role::P1 {
+            let log = log.clone();
+            channel.set_tap(Box::new(move |_, payload| log.lock().unwrap().push(payload.clone())));
+        }
+        let shown = Shown(source, Arc::clone(&halves[role.index()]));
+        let mut party = Party::new(role, channel, Box::new(shown));
+        let (bits, values) = secret(role.index() as u8);
+        let (bits, values) = (SharedBits::new(n, bits).unwrap(), Shared::new(r, values));
+        CotMux::new(r, n, 1).unwrap().run(&mut party, &[&bits], &[&values]).unwrap().values().to_vec()
+    };
+    let (_, share) = std::thread::scope(|s| {
+        let peer = s.spawn(|| run(Role::P1, c1));
+        (run(Role::P0, c0), peer.join().unwrap())
+    });
+    let log = log.lock().unwrap();
+    let [flips, wire] = [&log[log.len() - 2], &log[log.len() - 1]];
+    let [flips, wire] = [crate::party::WORDS.unpack(flips, n / 64).unwrap(), r.unpack(wire, n).unwrap()];
+    let [theirs, mine] = halves.map(|half| half.lock().unwrap().clone());
+    let (bits, values) = secret(0);
+    let [bits, flips] = [&bits, &flips].map(|words| spread(words, n));
+    let [choices, own] = [&mine[Transfers::CHOICES], &secret(1).0].map(|words| spread(words, n));
+    // The largest deviation of a bit of `seen` from having nothing to do with a bit of the secrets.
+    let worst = |seen: &[u64]| {
+        let mut worst: f64 = 0.0;
+        for at in 0..24 {
+            for hidden in 0..11 {
+                let bit = |i: usize| if hidden == 10 { bits[i] } else { values[i] >> hidden & 1 };
+                let equal = (0..n).filter(|&i| seen[i] >> at & 1 == bit(i)).count();
+                worst = worst.max((equal as f64 - n as f64 / 2.0).abs() / (n as f64 / 4.0).sqrt());
+            }
+        }
+        worst
+    };
+    let of = |f: &dyn Fn(usize) -> u64| (0..n).map(|i| f(i) & r.mask()).collect::<Vec<u64>>();
+    let (pads, offsets, chosen) = (&mine[Transfers::PADS], &mine[Transfers::OFFSETS], &mine[Transfers::CHOSEN]);
+    let views = [
+        of(&|i| wire[i]),
+        of(&|i| wire[i].wrapping_sub(chosen[i])),
+        of(&|i| wire[i].wrapping_add(chosen[i])),
+        of(&|i| wire[i] ^ (choices[i] ^ own[i]).wrapping_neg()),
+        of(&|i| wire[i] ^ flips[i].wrapping_neg()),
+        of(&|i| wire[i].wrapping_add(offsets[i])),
+        of(&|i| chosen[i]),
+        of(&|i| share[i]),
+        of(&|i| share[i].wrapping_add(pads[i])),
+        of(&|i| flips[i].wrapping_neg()),
+        of(&|i| (flips[i] ^ choices[i]).wrapping_neg()),
+        of(&|i| (flips[i] ^ wire[i]).wrapping_add(pads[i])),
+    ];
+    for (number, view) in views.iter().enumerate() {
+        // 264 pairs of bits each.
+        let w = worst(view);
+        assert!(w < LIMIT, "combination {number}: {w}");
+    }
+    // d is the receiver's choice under its bit, which it knows.
+    let d = |i: usize| choices[i] ^ own[i];
+    let bare = of(&|i| {
+        let offset = theirs[Transfers::OFFSETS][i];
+        wire[i].wrapping_add(if d(i) == 0 { offset } else { offset.wrapping_neg() })
+    });
+    assert!(worst(&bare) > 3.0 * LIMIT);
 }
