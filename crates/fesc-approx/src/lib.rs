@@ -6,7 +6,7 @@
 //! exactly what the two parties compute together, for every value of the truncation carries.
 //!
 //! # What is in it
-//! - what the protocol computes, step by step: [`fixed`] (all piecewise forms), [`exp_square`], [`rsqrt`],
+//! - what the protocol computes, step by step: [`fixed`] (all piecewise forms), [`folded`], [`exp_square`], [`rsqrt`],
 //!   [`paper`]; what a truncation of shares can give: [`mod@trunc`];
 //! - the default forms: [`silu::preset`], [`softplus::preset`], [`exp::preset`],
 //!   [`exp_square::ExpSquare::preset`], [`rsqrt::Rsqrt::preset`];
@@ -40,6 +40,7 @@ pub mod exp;
 pub mod exp_square;
 pub mod fit;
 pub mod fixed;
+pub mod folded;
 pub mod functions;
 pub mod paper;
 pub mod piecewise;
@@ -57,5 +58,6 @@ pub mod trunc;
 
 pub use error::ApproxError;
 pub use fixed::FixedPiecewise;
+pub use folded::Folded;
 pub use piecewise::Piecewise;
 pub use plan::{Fit, Plan, RING48};

@@ -6,6 +6,7 @@
 
 use crate::exp_square::ExpSquare;
 use crate::fixed::FixedPiecewise;
+use crate::folded::Folded;
 use crate::paper::even::EvenFixed;
 use crate::paper::mmexp::MinimaxExpFixed;
 use crate::paper::nerms::NeRmsFixed;
@@ -82,6 +83,16 @@ impl Transcript for NeRmsFixed {
     }
 }
 
+impl Transcript for Folded {
+    fn write(&self, out: &mut Vec<u64>) {
+        let widths =
+            [self.ring().bits(), self.in_frac(), self.out_frac(), self.sum_frac(), self.cmp_shift(), self.cmp_bits()];
+        out.push(7);
+        out.extend(widths.map(u64::from));
+        out.extend(self.numbers());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -117,9 +128,11 @@ mod tests {
                 mm(5),
                 nerms(1),
                 nerms(2),
+                Folded::new(16).unwrap().words(),
+                Folded::new(12).unwrap().words(),
             ]
         };
         assert_eq!(all(), all());
-        assert_eq!(BTreeSet::from(all()).len(), 16);
+        assert_eq!(BTreeSet::from(all()).len(), 18);
     }
 }

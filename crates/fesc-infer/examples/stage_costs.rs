@@ -41,6 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     Request::BitProducts(_) | Request::LongBitProducts(_) => "wraps",
                     Request::DaBits(_) => "daBits",
                     Request::Leaves(_) => "leaves",
+                    Request::Transfers(_) => "transfers",
                 };
                 *kinds.entry(kind).or_default() += 1;
             }

@@ -172,6 +172,7 @@ fn linear_layer_with_past_and_parts() {
 
 /// Whether `y` is what the form gives for one of the roundings of `x`.
 fn is_outcome(form: &Silu, x: i64, shift: u32, y: i64) -> bool {
+    let shift = shift + F - form.in_frac();
     let carries = |count: u32| (0..1u32 << count).map(|mask| move |i: u32| mask >> i & 1 == 1);
     let results = |v: i64| -> Vec<i64> {
         match form {
@@ -192,6 +193,7 @@ fn is_outcome(form: &Silu, x: i64, shift: u32, y: i64) -> bool {
                 };
                 carries(products + 3).map(|bit| one(&bit)).collect()
             }
+            Silu::Folded(form) => carries(3).map(|bit| form.eval(v, bit(0), bit(1), bit(2))).collect(),
         }
     };
     rounded(x, shift).iter().any(|&v| results(v).contains(&y))
@@ -199,7 +201,7 @@ fn is_outcome(form: &Silu, x: i64, shift: u32, y: i64) -> bool {
 
 #[test]
 fn activations_of_a_projection() {
-    for plan in ["fast", "paper", "paper,degree=2", "paper,degree=6,tau=5", "paper,tau=8"] {
+    for plan in ["fast", "fast,activations=folded", "paper", "paper,degree=2", "paper,degree=6,tau=5", "paper,tau=8"] {
         let (twin, forms) = forms_by(plan);
         let (widths, tokens, s) = (Widths::new(twin.outline().unwrap().shape()), 5, &forms.scales);
         let step = Activate::new(RING, &forms, F, &widths, tokens).unwrap();
@@ -210,6 +212,7 @@ fn activations_of_a_projection() {
         // To the ends of SiLU's range, and of its ring: there the sum of pieces is 122 of 128.
         for (values, shift) in inputs.iter_mut().zip(shifts) {
             let (low, high) = forms.gate.input_range_int();
+            let shift = shift + F - forms.gate.in_frac();
             values[..4].copy_from_slice(&[low, low + 1, high - 1, high].map(|v| v << shift));
         }
         let shares: Vec<_> = inputs.iter().map(|v| split(RING, v, 9)).collect();

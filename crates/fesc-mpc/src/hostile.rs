@@ -10,7 +10,7 @@ use fesc_net::Channel;
 use fesc_ot::CotKind;
 use fesc_ring::Prg;
 
-use crate::activation::{Activation, ExpSquare, Piecewise, Rsqrt};
+use crate::activation::{Activation, ExpSquare, Folded, Piecewise, Rsqrt};
 use crate::provider::{Budget, Correlations, Dealer, Seeded, TwoParty, serve_dealer};
 use crate::testing::{ring, sample_requests};
 use crate::{MpcError, Party, Role, Shared};
@@ -54,6 +54,7 @@ fn each_message<E: std::fmt::Debug + Send>(run: impl Fn(Role, Channel) -> Result
 fn activations_survive_garbage() {
     let forms: Vec<Box<dyn Activation + Sync>> = vec![
         Box::new(Piecewise::new(fesc_approx::silu::preset().unwrap()).into_ring(ring(48))),
+        Box::new(Folded::new(fesc_approx::Folded::new(12).unwrap()).into_ring(ring(48))),
         Box::new(Piecewise::new(fesc_approx::softplus::preset().unwrap())),
         Box::new(ExpSquare::new(fesc_approx::exp_square::ExpSquare::preset().unwrap())),
         Box::new(Rsqrt::new(fesc_approx::rsqrt::Rsqrt::preset(1.0 / 1024.0, 20).unwrap())),

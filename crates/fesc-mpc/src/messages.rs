@@ -17,6 +17,8 @@ pub(crate) mod tag {
     pub const AND: Tag = Tag(0x0306);
     pub const SELECT: Tag = Tag(0x0307);
     pub const DABIT: Tag = Tag(0x0308);
+    pub const CHOICE: Tag = Tag(0x0309);
+    pub const CHOSEN: Tag = Tag(0x030a);
 
     pub const ASK_LENGTH: Tag = Tag(0x0401);
     pub const ASK: Tag = Tag(0x0402);
@@ -106,6 +108,25 @@ pub const MESSAGES: &[Message] = &[
         formula: "8 ceil(n / 64)",
         mask: "daBits",
         tests: &["mux_and_dabit"],
+        ..ONLINE
+    },
+    Message {
+        tag: tag::CHOICE.0,
+        name: "bits of muxes by transfers",
+        sessions: Sessions::Folded,
+        size: Size::WORDS,
+        formula: "8 k ceil(n / 64)",
+        mask: "random choices of transfers, one for each use of a bit",
+        tests: &["mux_by_transfers", "folded_silu", "a_transfer_for_two_muxes_shows_their_difference"],
+        ..ONLINE
+    },
+    Message {
+        tag: tag::CHOSEN.0,
+        name: "values of muxes by transfers",
+        sessions: Sessions::Folded,
+        formula: "ceil(k n l / 8)",
+        mask: "offsets of transfers: the receiver knows the pad of one choice, and nothing of the offset",
+        tests: &["mux_by_transfers", "folded_silu", "a_transfer_for_two_muxes_shows_their_difference"],
         ..ONLINE
     },
     Message {

@@ -4,7 +4,9 @@
 use fesc_net::Channel;
 use fesc_ring::{LongRing, Prg, Ring};
 
-use crate::correlation::{BitProducts, BitTriples, Bundle, DaBits, Leaves, LongBitProducts, Product, Select, Tensor};
+use crate::correlation::{
+    BitProducts, BitTriples, Bundle, DaBits, Leaves, LongBitProducts, Product, Select, Tensor, Transfers,
+};
 use crate::provider::{Correlations, Seeded};
 use crate::{Cost, Ledger, MpcError, Party, Request, Role, Shared};
 
@@ -32,6 +34,7 @@ pub(crate) fn sample_requests() -> Vec<Request> {
         Request::Leaves(Leaves { sender: Role::P0, count: 70, planes: 10 }),
         Request::Leaves(Leaves { sender: Role::P1, count: 64, planes: 5 }),
         Request::LongBitProducts(LongBitProducts { ring: LongRing::new(75).unwrap(), words: 3 }),
+        Request::Transfers(Transfers { ring: ring(24), words: 3 }),
     ]
 }
 

@@ -9,6 +9,8 @@
 //! Every mask of every correlation that a primitive takes is removed in turn: each must be missed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod transfers;
+
 use std::sync::{Arc, Mutex};
 
 use fesc_approx::paper::PaperPlan;
@@ -17,7 +19,7 @@ use fesc_net::Channel;
 use fesc_ring::{LongRing, Ring};
 
 use crate::activation::{Activation, Guarded, Piecewise};
-use crate::correlation::{BitProducts, BitTriples, Bundle, DaBits, Leaves, LongBitProducts, select};
+use crate::correlation::{BitProducts, BitTriples, Bundle, DaBits, Leaves, LongBitProducts, Transfers, select};
 use crate::protocol::{ArgMax, Bilinear, BitToArithmetic, Compare, Convert, Extend, Mux, Sender, Thresholds};
 use crate::provider::Seeded;
 use crate::testing::ring;
@@ -38,6 +40,7 @@ fn masks(request: &Request, role: Role) -> Vec<usize> {
         Request::DaBits(_) => vec![DaBits::BITS],
         Request::Leaves(l) if l.sender == role => vec![Leaves::PLANES],
         Request::Leaves(_) => vec![Leaves::DIGITS],
+        Request::Transfers(_) => vec![Transfers::OFFSETS, Transfers::CHOICES],
     }
 }
 
@@ -293,6 +296,7 @@ fn masks_of_real_providers_are_random_and_unrelated() {
         Request::BitProducts(BitProducts { ring: r, words: 128 }),
         Request::DaBits(DaBits { ring: r, words: 128 }),
         Request::Leaves(Leaves { sender: Role::P0, count: 1024, planes: 8 }),
+        Request::Transfers(Transfers { ring: r, words: 128 }),
     ];
     for dealt in [false, true] {
         let (mut links, mut dealer) = (vec![], vec![]);

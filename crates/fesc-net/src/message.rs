@@ -95,6 +95,8 @@ pub enum Sessions {
     Rlwe,
     /// Where the plan has stages under CKKS.
     Ckks,
+    /// Where SiLU is folded.
+    Folded,
     /// Where the model's public part has more than 2^25 bytes.
     Large,
 }

@@ -45,6 +45,8 @@ const OURS: &[(&str, f64)] = &[
     ("exp", 0.0051),
     ("exp-square", 0.0051),
     ("rsqrt", 5e-4),
+    ("silu-folded", 0.0262),
+    ("mux-transfers", 0.0),
 ];
 
 /// Each op with a paper form: bounds around the paper's errors.

@@ -25,7 +25,7 @@ use fesc_infer::Reveal;
 use fesc_infer::audit::{Cover, End, Message, MessagePhase as Phase, Sessions, message, messages};
 use fesc_infer::session::{Randomness, Report};
 use fesc_infer::{Schedule, ServerSetup};
-use fesc_model::plan::{HeScanKernel, Projection, Scan};
+use fesc_model::plan::{Activations, HeScanKernel, Projection, Scan};
 use fesc_model::twin::{Calibration, Plan, Twin};
 use fesc_model::{Config, Model, Shape, Weights};
 use fesc_mpc::Role;
@@ -53,6 +53,9 @@ fn model(seed: u8) -> ServerSetup {
 /// The fast plan with projections and scan under CKKS, on the sets that `statistic.rs` knows: ciphertexts and
 /// keys travel, blocks of linear layers do not.
 const ENCRYPTED: Plan = Plan { projection: Projection::Ckks, scan: Scan::HeScan(HeScanKernel::Dual), ..Plan::FAST };
+
+/// The fast plan with SiLU from sign and magnitude.
+const FOLDED: Plan = Plan { activations: Activations::Folded, ..Plan::FAST };
 
 fn model_of(seed: u8, plan: Plan) -> ServerSetup {
     let small = Shape { d_model: 8, layers: 1, heads: 2, head_dim: 4, state: 32, norm_groups: 1, ..shape() };
@@ -93,6 +96,7 @@ fn expected(mode: Mode, reveal: Reveal, verify: bool, plan: &Plan) -> BTreeSet<u
         Sessions::Prepared => mode == Mode::Prepared,
         Sessions::Rlwe => plan.projection == Projection::Rlwe,
         Sessions::Ckks => plan.encrypts(),
+        Sessions::Folded => plan.activations == Activations::Folded,
         // `download.rs` has a test of it.
         Sessions::Large => false,
     };
@@ -282,6 +286,11 @@ fn every_message_is_known_and_masked_under_encryption() {
     audit_of(Mode::Dealer, Reveal::Label, ENCRYPTED);
 }
 
+#[test]
+fn every_message_is_known_and_masked_folded() {
+    audit_of(Mode::Prepared, Reveal::Label, FOLDED);
+}
+
 /// Shares are given away only where the server was started for it, and the table is whole: what no mode
 /// shows, no session sends.
 #[test]
@@ -292,6 +301,7 @@ fn the_modes_show_the_whole_table() {
     assert!(transcript.finished.seen.is_some());
     let mut all = shown(Mode::Prepared, false, &Plan::FAST);
     all.extend(shown(Mode::Dealer, true, &ENCRYPTED));
+    all.extend(shown(Mode::Dealer, true, &FOLDED));
     let large = |k: &&Message| k.sessions == Sessions::Large;
     all.extend(messages().filter(large).map(|k| k.tag));
     assert_eq!(all, messages().filter(sent).map(|k| k.tag).collect());

@@ -10,13 +10,16 @@
 //! | inputs | -70 to 50 | the same |
 //! | limits of Delta | the ends are cut to constants | none: such a model is refused |
 //!
+//! Folded, SiLU takes 10 bits in Z_2^24, compares 13 bits twice, and is right to 124 ([`Folded`]); softplus
+//! then has the pieces.
+//!
 //! The polynomial of softplus begins where it is not negative ([`EvenFixed::nonnegative`]), so that Delta
 //! never is, whatever degree and interval a plan has: a decay is at most 1.
 
 use fesc_approx::paper::PaperPlan;
 use fesc_approx::paper::even::{EvenFixed, EvenResidual, Residual};
 use fesc_approx::transcript::Transcript;
-use fesc_approx::{ApproxError, FixedPiecewise, Plan, functions, silu, softplus};
+use fesc_approx::{ApproxError, FixedPiecewise, Folded, Plan, functions, silu, softplus};
 
 use super::scale::{DELTA, FRAC, RING, STEP};
 use crate::Result;
@@ -29,13 +32,15 @@ const STEPS: (f64, f64) = (-70.0, 50.0);
 const STEP_BITS: u32 = 14;
 const STEP_UNIT: u32 = 6;
 
-/// SiLU, F bits in.
+/// SiLU.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Silu {
     /// Linear pieces: for every tensor the same integers and another number of dropped bits.
     Piecewise(FixedPiecewise),
     /// MoSiLU, then a rounding to so many bits.
     Polynomial(EvenFixed, u32),
+    /// From sign and magnitude.
+    Folded(Folded),
 }
 
 impl Silu {
@@ -46,6 +51,7 @@ impl Silu {
                 Activations::Five => silu::preset()?,
                 Activations::Ten => silu::preset_fine()?,
                 Activations::Polynomial(form) => return Self::polynomial(form, &PLAN, out),
+                Activations::Folded => return Folded::new(out).map(Self::Folded),
             };
             let plan = Plan { out_frac: out, ..silu::PLAN };
             let pieces = table.pieces_int().to_vec();
@@ -59,11 +65,21 @@ impl Silu {
         Ok(Self::Polynomial(fit(Residual::Silu, form)?.fixed(plan)?, out))
     }
 
+    /// Fractional bits of the input.
+    pub fn in_frac(&self) -> u32 {
+        match self {
+            Self::Piecewise(form) => form.in_frac(),
+            Self::Polynomial(form, _) => form.plan().frac,
+            Self::Folded(form) => form.in_frac(),
+        }
+    }
+
     /// Fractional bits of the result.
     pub fn out_frac(&self) -> u32 {
         match self {
             Self::Piecewise(form) => form.out_frac(),
             Self::Polynomial(_, out) => *out,
+            Self::Folded(form) => form.out_frac(),
         }
     }
 
@@ -72,6 +88,7 @@ impl Silu {
         match self {
             Self::Piecewise(form) => form.input_range_int(),
             Self::Polynomial(form, _) => form.input_range_int(),
+            Self::Folded(form) => form.input_range_int(),
         }
     }
 }
@@ -84,6 +101,7 @@ impl Transcript for Silu {
                 form.write(out);
                 out.push((*bits).into());
             }
+            Self::Folded(form) => form.write(out),
         }
     }
 }
@@ -101,7 +119,7 @@ impl Softplus {
     /// The plan's for a layer whose Delta is limited.
     pub(crate) fn new(layer: usize, form: Activations, limit: (f32, f32)) -> Result<Self> {
         let build = || match form {
-            Activations::Five | Activations::Ten => limited(limit).map(Self::Piecewise),
+            Activations::Five | Activations::Ten | Activations::Folded => limited(limit).map(Self::Piecewise),
             Activations::Polynomial(form) => unlimited(limit).and_then(|()| finest(form)).map(Self::Polynomial),
         };
         Ok(build().map_err(|source| TwinError::Form { layer, what: "softplus", source })?)

@@ -2,17 +2,17 @@
 //!
 //! Pieces ([`FixedPiecewise`]) have one carry for the comparison and one for the truncation. Polynomials
 //! ([`EvenFixed`]) have one more for every product; in the tails the mux multiplies the polynomial by an
-//! exact 0, so it is not computed.
+//! exact 0, so it is not computed. Folded SiLU has one carry for each comparison and one for the truncation.
 
-use fesc_approx::FixedPiecewise;
 use fesc_approx::paper::even::EvenFixed;
 use fesc_approx::paper::mmexp::MinimaxExpFixed;
+use fesc_approx::{FixedPiecewise, Folded};
 
 use super::range::{Local, Quantity as Q};
 use crate::outline::scale::{CLAMP, DECAY, DELTA, RATE, RING};
 use crate::outline::{Silu, Softplus};
 
-/// SiLU of a value at F bits.
+/// SiLU of a value at the form's bits.
 #[inline]
 pub(super) fn silu(local: &mut Local, form: &Silu, q: Q, x: i64) -> i64 {
     match form {
@@ -22,6 +22,7 @@ pub(super) fn silu(local: &mut Local, form: &Silu, q: Q, x: i64) -> i64 {
             let y = even_residual(local, form, q, form.input_range_int(), x, high);
             local.chance.round(y, form.plan().frac.saturating_sub(*out))
         }
+        Silu::Folded(form) => folded(local, form, q, x),
     }
 }
 
@@ -59,6 +60,19 @@ fn piecewise_at(local: &mut Local, form: &FixedPiecewise, q: Q, x: i64, high: bo
         0 => sum,
         // The table's constant is one less; with it back the truncation is a rounding.
         t => local.chance.round(sum + 1, t),
+    }
+}
+
+/// The steps of [`Folded`]; the input must lie in its range.
+fn folded(local: &mut Local, form: &Folded, q: Q, x: i64) -> i64 {
+    let ((from, to), s) = (form.input_range_int(), form.cmp_shift());
+    local.see(q, x, from, to, form.in_frac());
+    let sign = local.chance.reduce_high(x.saturating_add(form.sign_offset()), s);
+    let magnitude = local.chance.reduce_high(form.magnitude(x, sign), s);
+    let sum = form.sum(x, sign, magnitude);
+    match form.sum_frac().checked_sub(form.out_frac()) {
+        Some(t) => local.chance.round(sum, t),
+        None => sum << (form.out_frac() - form.sum_frac()),
     }
 }
 
@@ -228,6 +242,25 @@ mod tests {
             }
             run.settle(vec![local]).unwrap();
         }
+    }
+
+    #[test]
+    fn folded_results_are_those_of_the_form() {
+        let mut jitter = Rounding::jitter(Prg::from_seed([3; 16]));
+        let mut run = Run::new(48, true, &mut jitter);
+        let mut local = run.local();
+        let mut seen = [0; 8];
+        for form in [12, 15, 16].map(|out| Folded::new(out).unwrap()) {
+            let (low, high) = form.input_range_int();
+            for x in (low..=high).step_by(89).chain(-64..64).chain(5400..5500) {
+                let got = folded(&mut local, &form, Q::ConvForm, x);
+                let may: [i64; 8] = std::array::from_fn(|c| form.eval(x, c & 1 == 1, c & 2 == 2, c & 4 == 4));
+                assert!(may.contains(&got), "{x}");
+                seen.iter_mut().zip(may).for_each(|(n, y)| *n += u32::from(y == got));
+            }
+        }
+        assert!(seen.iter().all(|&n| n > 0));
+        run.settle(vec![local]).unwrap();
     }
 
     fn pieces(limit: (f32, f32)) -> Softplus {

@@ -71,8 +71,8 @@ impl Block {
         run.disturb_stage(|n| n.in_proj, &mut xbc, sum);
         run.rows(&mut xbc, shape.conv_dim(), |local, _, row| {
             for (c, v) in row.iter_mut().enumerate() {
-                let rounded = local.round_in(Q::Conv, bits, *v, sum, f);
                 let form = if c < inner { &self.x } else { &self.bc };
+                let rounded = local.round_in(Q::Conv, bits, *v, sum, form.in_frac());
                 *v = silu(local, form, Q::ConvForm, rounded);
             }
         })?;
@@ -114,7 +114,7 @@ impl Block {
         run.disturb_stage(|n| n.in_proj, &mut z, f + s.gate_weight);
         run.rows(y, inner, |local, t, row| {
             for (y, &z) in row.iter_mut().zip(&z[t * inner..(t + 1) * inner]) {
-                let z = local.round_in(Q::Gate, bits, z, f + s.gate_weight, f);
+                let z = local.round_in(Q::Gate, bits, z, f + s.gate_weight, self.gate.in_frac());
                 let gate = silu(local, &self.gate, Q::GateForm, z);
                 *y = local.round(Q::Gated, y.saturating_mul(gate), s.scanned + f, s.gated);
             }

@@ -3,6 +3,7 @@
 //! | ours | the paper's |
 //! |---|---|
 //! | [`Piecewise`]: SiLU, softplus, exp (tables in `fesc_approx`) | [`EvenResidual`]: MoSiLU, MoSoft |
+//! | [`Folded`]: SiLU in two comparisons, half the bytes | |
 //! | [`ExpSquare`]: exp, exact at 0, never above 1 | [`MinimaxExp`]: MMExp |
 //! | [`Rsqrt`]: linear start, Newton | [`NeRms`]: constant start, Newton |
 //!
@@ -11,6 +12,7 @@
 
 mod even_residual;
 mod exp_square;
+mod folded;
 mod guarded;
 mod horner;
 mod minimax_exp;
@@ -24,6 +26,7 @@ use fesc_ring::Ring;
 
 pub use even_residual::EvenResidual;
 pub use exp_square::ExpSquare;
+pub use folded::Folded;
 pub use guarded::Guarded;
 pub use minimax_exp::MinimaxExp;
 pub use newton::{NeRms, Rsqrt};

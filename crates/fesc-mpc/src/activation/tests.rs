@@ -8,7 +8,7 @@ use fesc_approx::paper::PaperPlan;
 use fesc_approx::paper::even::{EvenResidual as EvenForm, Residual};
 use fesc_approx::paper::mmexp::MinimaxExp as ExpForm;
 use fesc_approx::paper::nerms::NeRms as NeRmsForm;
-use fesc_approx::{FixedPiecewise, Plan, RING48, exp, exp_square, rsqrt, silu, softplus};
+use fesc_approx::{FixedPiecewise, Folded as FoldedForm, Plan, RING48, exp, exp_square, rsqrt, silu, softplus};
 use fesc_ring::Prg;
 
 use super::*;
@@ -73,6 +73,27 @@ fn silu_ours() {
         let (lo, hi) = table.input_range();
         check_table(table, &spread(table.ring(), table.in_frac(), -8.0, 8.0, 1000));
         check_table(table, &spread(table.ring(), table.in_frac(), lo, hi, 300));
+    }
+}
+
+/// To both ends of the range, around 0 and around both thresholds, for every outcome of the three chances.
+#[test]
+fn silu_folded() {
+    for (out, into) in [(16, 48), (12, 48), (15, 24), (15, 48), (10, 20), (20, 64), (4, 24)] {
+        let form = FoldedForm::new(out).unwrap();
+        let (own, into) = (form.ring(), ring(into));
+        let act = Folded::new(form).into_ring(into);
+        assert_eq!((act.ring(), act.result()), (own, into));
+        let mut inputs = spread(own, form.in_frac(), -8.0, 8.0, 700);
+        inputs.extend(spread(own, form.in_frac(), -124.0, 124.0, 300));
+        let (low, high) = form.input_range_int();
+        let around = |at: i64| (at - 35..at + 5).chain(-at - 5..35 - at);
+        let edges = (-40..40).chain(form.thresholds().into_iter().flat_map(|t| around(32 * t as i64)));
+        inputs.extend(edges.chain([low, low + 1, high - 1, high]).map(|v| own.from_signed(v)));
+        check(&act, &inputs, 3, &|x, carry| {
+            let (sign, magnitude, last) = (carry(), carry(), carry());
+            into.from_signed(form.eval(own.to_signed(x), sign, magnitude, last))
+        });
     }
 }
 
@@ -179,6 +200,18 @@ fn nerms() {
         let inputs = spread(RING48, 20, 1.0 / 64.0, 4.0, 60);
         check(&NeRms::new(form.clone()), &inputs, 3 * steps, &|x, carry| form.eval(x, carry));
     }
+}
+
+/// All that is sent, correlations included: half of what five thresholds take.
+#[test]
+fn folded_silu_is_within_its_budget() {
+    let n = 1 << 20;
+    let mut ledger = Ledger::new();
+    Folded::new(FoldedForm::new(16).unwrap()).into_ring(RING48).declare(n, &mut ledger).unwrap();
+    let bytes = ledger.cost().total_bytes() as f64 / n as f64;
+    // 75 + 138 bits of comparisons, 48 + 100 of muxes, 2 of the last step.
+    assert!((bytes - 363.0 / 8.0).abs() < 0.01, "{bytes} bytes online per element");
+    assert_eq!(ledger.cost().rounds, 13);
 }
 
 #[test]

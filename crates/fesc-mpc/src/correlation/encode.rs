@@ -6,7 +6,9 @@
 use fesc_ring::{LongRing, Ring};
 
 use super::bundle::{MAX_AXES, MAX_MASKS, MAX_PRODUCTS, MAX_RANK};
-use super::{BitProducts, BitTriples, Bundle, DaBits, Leaves, LongBitProducts, Product, Request, Select, Tensor};
+use super::{
+    BitProducts, BitTriples, Bundle, DaBits, Leaves, LongBitProducts, Product, Request, Select, Tensor, Transfers,
+};
 use crate::Role;
 use crate::error::MpcError;
 
@@ -40,6 +42,7 @@ impl Request {
             Request::DaBits(b) => put(5, &[b.ring.bits() as usize, b.words]),
             Request::Leaves(l) => put(6, &[l.sender.index(), l.count, l.planes]),
             Request::LongBitProducts(b) => put(7, &[b.ring.bits() as usize, b.words]),
+            Request::Transfers(t) => put(8, &[t.ring.bits() as usize, t.words]),
         }
         out
     }
@@ -67,6 +70,7 @@ impl Request {
                 ring: LongRing::new(numbers.width()?)?,
                 words: numbers.next()?,
             }),
+            8 => Request::Transfers(Transfers { ring: numbers.ring()?, words: numbers.next()? }),
             _ => return Err(MpcError::Request("unknown kind")),
         };
         if !numbers.0.is_empty() {

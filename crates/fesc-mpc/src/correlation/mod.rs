@@ -15,6 +15,7 @@ mod encode;
 mod leaves;
 mod product_shape;
 pub(crate) mod select;
+mod transfers;
 
 use fesc_ring::{Prg, Ring};
 use zeroize::Zeroizing;
@@ -26,6 +27,7 @@ pub use leaves::Leaves;
 pub(crate) use product_shape::Axis;
 pub use product_shape::{Index, ProductShape};
 pub use select::Select;
+pub use transfers::Transfers;
 
 use crate::Role;
 use crate::error::{MpcError, check_len};
@@ -56,6 +58,8 @@ pub enum Request {
     Leaves(Leaves),
     /// As `BitProducts`, with shares wider than a word.
     LongBitProducts(LongBitProducts),
+    /// Random 1-of-2 oblivious transfers, one each way.
+    Transfers(Transfers),
 }
 
 /// How a field is stored and packed.
@@ -224,6 +228,7 @@ impl Request {
             Request::DaBits(b) => b.validate(),
             Request::Leaves(l) => l.validate(),
             Request::LongBitProducts(b) => b.validate(),
+            Request::Transfers(t) => t.validate(),
         }?;
         for role in [Role::P0, Role::P1] {
             if packed_len(&self.layout(role), |_| true) > MAX_HALF_BYTES {
@@ -243,6 +248,7 @@ impl Request {
             Request::DaBits(b) => b.layout(role),
             Request::Leaves(l) => l.layout(role),
             Request::LongBitProducts(b) => b.layout(role),
+            Request::Transfers(t) => t.layout(),
         }
     }
 
@@ -261,6 +267,7 @@ impl Request {
             Request::DaBits(b) => b.complete(m0, m1),
             Request::Leaves(l) => l.complete(m0, m1),
             Request::LongBitProducts(b) => b.complete(m0, m1),
+            Request::Transfers(t) => t.complete(m0, m1),
         }
         Ok(())
     }
@@ -280,6 +287,7 @@ impl std::fmt::Display for Request {
             Request::DaBits(b) => write!(f, "{} words of daBits mod 2^{}", b.words, b.ring.bits()),
             Request::Leaves(l) => write!(f, "{} 1-of-8 transfers of {} bits from {:?}", l.count, l.planes, l.sender),
             Request::LongBitProducts(b) => write!(f, "{} words of bit products mod 2^{}", b.words, b.ring.bits()),
+            Request::Transfers(t) => write!(f, "{} words of transfers each way mod 2^{}", t.words, t.ring.bits()),
         }
     }
 }

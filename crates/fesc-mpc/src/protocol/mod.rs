@@ -8,6 +8,7 @@
 //! | [`Extend`] (to integers wider than a word) | 2 | 1 |
 //! | [`Compare`] | 3 D + 7 K (2 D - 1) + K (6 (D - 1) - 2 log2 D) | 2 + ceil(log2 D) |
 //! | [`Mux`] | 2 l + 2 | 1 |
+//! | [`CotMux`] (hardly any correlation) | 2 l + 2 | 2 |
 //! | [`BitToArithmetic`] | 2 | 1 |
 //! | [`ArgMax`] | the sum of its comparisons and muxes | depth of the tournament times theirs |
 //!
@@ -20,6 +21,7 @@ mod bilinear;
 mod bits;
 mod compare;
 mod convert;
+mod cot_mux;
 mod extend;
 mod leaf;
 mod mux;
@@ -33,6 +35,7 @@ pub use bilinear::{Bilinear, Opened};
 pub use bits::BitToArithmetic;
 pub use compare::{Compare, Sender, Thresholds};
 pub use convert::Convert;
+pub use cot_mux::CotMux;
 pub use extend::{Extend, Extended};
 pub use mux::Mux;
 pub(crate) use mux::{Selected, combine};

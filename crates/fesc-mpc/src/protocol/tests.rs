@@ -253,6 +253,43 @@ fn our_thirteen_bit_form_is_under_fifty_bytes_and_a_44_bit_comparison_under_nine
 }
 
 #[test]
+fn mux_by_transfers() {
+    for n in SIZES {
+        for (bits, terms) in [(1, 1), (23, 1), (24, 2), (48, 3), (64, 5)] {
+            let r = ring(bits);
+            let values: Vec<Vec<u64>> = (0..terms).map(|k| random(r, n, 40 + k as u8)).collect();
+            let chosen: Vec<Vec<bool>> =
+                (0..terms).map(|k| random(ring(1), n, 50 + k as u8).iter().map(|&b| b == 1).collect()).collect();
+            let mut prg = Prg::from_seed([12; 16]);
+            let (v0, v1): (Vec<_>, Vec<_>) = values.iter().map(|v| Shared::split(r, v, &mut prg)).unzip();
+            let (b0, b1): (Vec<_>, Vec<_>) = chosen.iter().map(|b| SharedBits::split(b, &mut prg)).unzip();
+            let step = CotMux::new(r, n, terms).unwrap();
+            let outcome = both(|p| {
+                let (b, v) = if p.role() == Role::P0 { (&b0, &v0) } else { (&b1, &v1) };
+                step.run(p, &b.iter().collect::<Vec<_>>(), &v.iter().collect::<Vec<_>>())
+            });
+            outcome.assert_declared(|l| step.declare(l));
+            assert_eq!(outcome.cost.rounds, 2);
+            let want: Vec<u64> = (0..n)
+                .map(|i| (0..terms).filter(|&k| chosen[k][i]).fold(0, |sum, k| r.add(sum, values[k][i])))
+                .collect();
+            assert_eq!(outcome.out[0].join(&outcome.out[1]).unwrap(), want, "{bits} bits, {terms} terms");
+        }
+    }
+    let (bits, value) = (SharedBits::new(2, vec![0]).unwrap(), Shared::new(ring(8), vec![0; 2]));
+    let refused = both(|p| {
+        let step = |n, terms| CotMux::new(ring(8), n, terms).unwrap();
+        Ok([
+            step(2, 2).run(p, &[&bits], &[&value]).is_err(),
+            step(3, 1).run(p, &[&bits], &[&value]).is_err(),
+            CotMux::new(ring(9), 2, 1).unwrap().run(p, &[&bits], &[&value]).is_err(),
+        ])
+    });
+    assert_eq!(refused.out, [[true; 3]; 2]);
+    assert!(CotMux::new(ring(8), 1, 0).is_err() && CotMux::new(ring(8), 1, 65).is_err());
+}
+
+#[test]
 fn mux_and_bits_to_arithmetic() {
     for n in SIZES {
         for bits in [1, 8, 48, 64] {

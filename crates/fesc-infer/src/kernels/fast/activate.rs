@@ -7,13 +7,14 @@
 //! By pieces, SiLU has a ring of its own, 34 bits ([`fesc_approx::silu`]). The roundings before it lead there
 //! from the ring of the stages: that of z, by at most 14 bits, is local; that of the convolution needs its
 //! wrap only modulo the few bits by which the ring it goes to exceeds what is kept. The truncations after it
-//! lead back. Eight rounds. MoSiLU stays in the ring of the stages: its square needs it.
+//! lead back. Eight rounds. Folded SiLU ([`fesc_approx::folded`]) has a ring of 24 bits and takes 10
+//! fractional bits: 15 rounds. MoSiLU stays in the ring of the stages: its square needs it.
 
-use fesc_approx::{FixedPiecewise, Plan};
+use fesc_approx::{FixedPiecewise, Folded as FoldedForm, Plan};
 use fesc_model::ModelError;
 use fesc_model::outline::{LayerForms, Silu};
 use fesc_model::twin::TwinError;
-use fesc_mpc::activation::{Activation, EvenResidual, Piecewise};
+use fesc_mpc::activation::{Activation, EvenResidual, Folded, Piecewise};
 use fesc_mpc::{Ledger, Party, Shared};
 use fesc_ring::Ring;
 
@@ -60,6 +61,10 @@ fn common(forms: &LayerForms) -> Result<(Box<dyn Activation + Sync>, u32)> {
         (Silu::Polynomial(gate, _), Silu::Polynomial(bc, _)) if gate == bc => {
             return Ok((Box::new(EvenResidual::new(gate.clone())), gate.plan().frac));
         }
+        (Silu::Folded(_), Silu::Folded(_)) => {
+            let form = FoldedForm::untruncated();
+            return Ok((Box::new(Folded::new(form)), form.out_frac()));
+        }
         _ => {}
     }
     Err(InferError::Misuse { what: "SiLU", why: "z, x, B and C must have one form" })
@@ -75,10 +80,10 @@ impl Activate {
         let elements = [widths.inner, widths.inner, widths.mixed, widths.mixed].map(|w| w * tokens);
         let (silu, sum) = common(forms)?;
         let [n_z, n_x, n_b, n_c] = elements;
-        let own = silu.ring();
+        let (own, input) = (silu.ring(), forms.gate.in_frac());
         Ok(Self {
-            gate: Rescale::new(ring, frac + s.gate_weight, frac, n_z).into_ring(own),
-            conv: Rescale::new(ring, frac + s.conv_weight + s.conv_tap, frac, n_x + n_b + n_c).into_ring(own),
+            gate: Rescale::new(ring, frac + s.gate_weight, input, n_z).into_ring(own),
+            conv: Rescale::new(ring, frac + s.conv_weight + s.conv_tap, input, n_x + n_b + n_c).into_ring(own),
             silu,
             leave: Rescale::new(own, sum, forms.gate.out_frac(), n_z + n_x).into_ring(ring),
             leave_bc: Rescale::new(own, sum, forms.bc.out_frac(), n_b + n_c).into_ring(ring),

@@ -166,6 +166,22 @@ fn finer_silu_is_closer_and_reports_say_so() {
     assert!(json.contains("\"closest\"") && json.contains("\"residual\""), "{json}");
 }
 
+/// Inputs at ten fractional bits instead of sixteen do not show beside the form's own error.
+#[test]
+fn folded_silu_is_as_close_as_five_thresholds() {
+    for seed in [60, 61, 62] {
+        let model = model_with(shape(32, 4, 16, 16), seed, |_| ());
+        let ids = document(300, 8);
+        let report = |activations| {
+            let report = twin(&model, 300, Plan::FAST.with_activations(activations)).report(&model, &ids).unwrap();
+            report.layers.last().unwrap().gap.rms
+        };
+        let (five, folded) = (report(Activations::Five), report(Activations::Folded));
+        println!("five {five:.5}, folded {folded:.5}");
+        assert!(folded < 1.1 * five, "{seed}: {folded} {five}");
+    }
+}
+
 /// The paper's plan runs where its 44 bits suffice, and is further away.
 #[test]
 fn paper_plan_runs() {

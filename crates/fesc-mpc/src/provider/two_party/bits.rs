@@ -1,4 +1,4 @@
-//! Leaves, AND triples, bit products and daBits.
+//! Leaves, AND triples, transfers each way, bit products and daBits.
 
 use fesc_net::Channel;
 use fesc_ring::{LongRing, Ring};
@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::{CHUNK, CORRECTION, TwoParty, bit, chunks, correct, corrected, frame, ring_field};
 use crate::Role;
-use crate::correlation::{BitTriples, DaBits, Field, Leaves, LongBitProducts, Material};
+use crate::correlation::{BitTriples, DaBits, Field, Leaves, LongBitProducts, Material, Transfers};
 use crate::error::MpcError;
 
 /// Random 1-of-8 transfers, as they come; pads are cut to `planes` bits.
@@ -67,6 +67,21 @@ pub(super) fn triples(tp: &mut TwoParty, channel: &mut Channel, shape: &BitTripl
         }
     }
     Ok(Material { fields: fields.into_iter().map(ring_field).collect() })
+}
+
+/// Transfers each way, as they come; pads are cut to the ring. Two independent pads are a pad and an offset.
+pub(super) fn transfers(tp: &mut TwoParty, channel: &mut Channel, shape: &Transfers) -> Result<Material, MpcError> {
+    let (ring, n) = (shape.ring, 64 * shape.words);
+    let [mut pads, mut offsets, mut chosen] = [(); 3].map(|()| Zeroizing::new(Vec::with_capacity(n)));
+    let mut choices = Zeroizing::new(Vec::with_capacity(shape.words));
+    for (_, len) in chunks(shape.words, CHUNK / 64) {
+        let ots = tp.both_ways(channel, 64 * len)?;
+        pads.extend(ots.sent.iter().map(|p| ring.reduce(p[0] as u64)));
+        offsets.extend(ots.sent.iter().map(|p| ring.sub(p[1] as u64, p[0] as u64)));
+        choices.extend_from_slice(&ots.choices);
+        chosen.extend(ots.received.iter().map(|&p| ring.reduce(p as u64)));
+    }
+    Ok(Material { fields: [pads, offsets, choices, chosen].map(Field::Ring).into() })
 }
 
 /// Bit products: P0 is the OT sender with its random bits `u`, P1's choices are `v`.

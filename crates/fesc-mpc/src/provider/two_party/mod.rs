@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | leaf (1 of 8) | 3 | 0 |
 //! | AND triple, any width | 1 each way | 0 |
+//! | transfer of a ring element each way | 1 each way | 0 |
 //! | bit product mod `2^s`, long ones too | 1 | s |
 //! | daBit mod `2^l` | 1 | l - 1, at least 1 |
 //! | selection by K bits, degree d | K each way | K (l - 1) + 2 (K d - 1) l, and at d = 2 a product |
@@ -200,6 +201,7 @@ impl Correlations for TwoParty {
             Request::DaBits(d) => bits::dabits(self, channel, d),
             Request::Leaves(l) => bits::leaves(self, channel, l),
             Request::LongBitProducts(b) => bits::long_products(self, channel, b),
+            Request::Transfers(t) => bits::transfers(self, channel, t),
         }
     }
 }
@@ -214,6 +216,7 @@ fn transfers(request: &Request) -> [usize; 2] {
         }
         Request::Select(s) => select::transfers(s),
         Request::BitTriples(t) => [64 * t.words; 2],
+        Request::Transfers(t) => [64 * t.words; 2],
         Request::BitProducts(b) => [64 * b.words, 0],
         Request::LongBitProducts(b) => [64 * b.words, 0],
         Request::DaBits(d) => [64 * d.words, 0],
@@ -234,7 +237,7 @@ fn corrections(request: &Request) -> (u64, u64) {
         Request::BitProducts(b) => bytes[0] += bits::product_bytes(b.ring, b.words),
         Request::LongBitProducts(b) => bytes[0] += bits::long_product_bytes(b.ring, b.words),
         Request::DaBits(d) => bytes[0] += bits::product_bytes(bits::half_ring(d.ring), d.words),
-        Request::BitTriples(_) | Request::Leaves(_) => {}
+        Request::BitTriples(_) | Request::Leaves(_) | Request::Transfers(_) => {}
     }
     (bytes[0], bytes[1])
 }

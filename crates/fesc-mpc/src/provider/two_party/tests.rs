@@ -5,7 +5,7 @@
 use fesc_net::Tag;
 
 use super::*;
-use crate::correlation::{Bundle, DaBits, Leaves, Select};
+use crate::correlation::{Bundle, DaBits, Leaves, Select, Transfers};
 use crate::testing::{check_provider, ring, sample_requests};
 
 fn make(role: Role, channel: &mut Channel, kind: CotKind) -> TwoParty {
@@ -33,6 +33,8 @@ fn all_kinds_fit_together() {
         Request::DaBits(DaBits { ring: ring(1), words: 1 }),
         Request::DaBits(DaBits { ring: ring(64), words: 300 }),
         Request::Leaves(Leaves { sender: Role::P0, count: 20_000, planes: 128 }),
+        Request::Transfers(Transfers { ring: ring(1), words: 0 }),
+        Request::Transfers(Transfers { ring: ring(64), words: 300 }),
     ]);
     check_provider(&requests, |role, channel| Box::new(make(role, channel, CotKind::Iknp)));
 }

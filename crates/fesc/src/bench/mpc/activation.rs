@@ -8,7 +8,7 @@ use fesc_approx::paper::even::{EvenResidual as EvenForm, Residual};
 use fesc_approx::paper::mmexp::MinimaxExp as MinimaxForm;
 use fesc_approx::paper::nerms::NeRms as NeRmsForm;
 use fesc_approx::{FixedPiecewise, RING48};
-use fesc_mpc::activation::{Activation, EvenResidual, ExpSquare, MinimaxExp, NeRms, Piecewise, Rsqrt};
+use fesc_mpc::activation::{Activation, EvenResidual, ExpSquare, Folded, MinimaxExp, NeRms, Piecewise, Rsqrt};
 
 use super::inputs::{Input, Inputs};
 use super::operation::{Operation, Output, worst};
@@ -67,6 +67,13 @@ fn piecewise(
 
 pub fn silu(inputs: &mut Inputs, n: usize) -> Result<Operation> {
     Ok(piecewise(inputs, n, fesc_approx::silu::preset()?, BOTH_SIDES, functions::silu))
+}
+
+/// The error is that of the form: inputs are drawn at its 10 fractional bits.
+pub fn silu_folded(inputs: &mut Inputs, n: usize) -> Result<Operation> {
+    let form = fesc_approx::Folded::new(16)?;
+    let x = inputs.reals(form.ring(), form.in_frac(), BOTH_SIDES, n);
+    Ok(on(Folded::new(form).into_ring(RING48), form.out_frac(), x, functions::silu, absolute))
 }
 
 pub fn softplus(inputs: &mut Inputs, n: usize) -> Result<Operation> {

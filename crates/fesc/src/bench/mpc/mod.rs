@@ -64,6 +64,10 @@ pub enum Op {
     /// Inverse square root, inputs in [2^-8, 2^8]; error is relative. Paper: NeRMS, 8 buckets, N1, inputs in
     /// [2^-4, 2^4].
     Rsqrt,
+    /// SiLU from sign and magnitude, 10 fractional bits, inputs in [-16, 16].
+    SiluFolded,
+    /// Bit times value by a chosen transfer each way, 48 bits.
+    MuxTransfers,
 }
 
 impl Op {

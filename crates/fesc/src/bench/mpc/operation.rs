@@ -65,6 +65,8 @@ impl Operation {
             (Op::ExpSquare, _) => activation::exp_square(&mut inputs, n)?,
             (Op::Rsqrt, Form::Ours) => activation::rsqrt(&mut inputs, n)?,
             (Op::Rsqrt, Form::Paper) => activation::paper_rsqrt(&mut inputs, n)?,
+            (Op::SiluFolded, _) => activation::silu_folded(&mut inputs, n)?,
+            (Op::MuxTransfers, _) => primitive::mux_by_transfers(&mut inputs, n)?,
             (Op::All, _) => anyhow::bail!("one protocol at a time"),
         })
     }

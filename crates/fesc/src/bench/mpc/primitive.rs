@@ -4,7 +4,7 @@ use anyhow::{Result, anyhow};
 use fesc_approx::RING48;
 use fesc_mpc::MpcError;
 use fesc_mpc::correlation::Bundle;
-use fesc_mpc::protocol::{ArgMax, Bilinear, BitToArithmetic, Compare, Convert, Mux, Open, Sender, Thresholds};
+use fesc_mpc::protocol::{ArgMax, Bilinear, BitToArithmetic, Compare, Convert, CotMux, Mux, Open, Sender, Thresholds};
 use fesc_ring::Ring;
 
 use super::inputs::Inputs;
@@ -155,6 +155,21 @@ pub fn mux(inputs: &mut Inputs, n: usize) -> Operation {
         run: Box::new(move |party| Ok(Output::Numbers(step.run(party, &b.share, &x.share)?))),
         error: Box::new(move |p| worst(p, n, |i, v| (RING48.to_signed(v) as f64 - want[i] as f64).abs())),
     }
+}
+
+pub fn mux_by_transfers(inputs: &mut Inputs, n: usize) -> Result<Operation> {
+    let (x, b) = (inputs.integers(RING48, 46, n), inputs.bits(n));
+    let step = CotMux::new(RING48, n, 1)?;
+    let want: Vec<i64> = x.values.iter().zip(&b.values).map(|(&x, &b)| if b { x } else { 0 }).collect();
+    Ok(Operation {
+        elements: n,
+        declare: Box::new(move |l| {
+            step.declare(l);
+            Ok(())
+        }),
+        run: Box::new(move |party| Ok(Output::Numbers(step.run(party, &[&b.share], &[&x.share])?))),
+        error: Box::new(move |p| worst(p, n, |i, v| (RING48.to_signed(v) as f64 - want[i] as f64).abs())),
+    })
 }
 
 pub fn bit_to_arithmetic(inputs: &mut Inputs, n: usize) -> Operation {
