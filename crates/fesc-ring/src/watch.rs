@@ -200,13 +200,7 @@ impl<T> Watched<T> {
     /// Drops the value and says what each of its blocks held. Blocks that are still there (of a pool of
     /// threads, say) are not among them.
     pub fn release(self) -> Vec<Freed> {
-        self.release_with(|| ())
-    }
-
-    /// The same, for a value whose memory is freed by `after`.
-    pub fn release_with(self, after: impl FnOnce()) -> Vec<Freed> {
         drop(self.value);
-        after();
         WATCH.with(|w| {
             w.busy.set(false);
             w.blocks[..w.count.get()].iter().filter_map(|b| b.get().freed).collect()
