@@ -2,13 +2,19 @@
 //!
 //! ```text
 //! run    = program + 3 residual streams + f (largest correlations of a stage on a segment)
-//! client = max(run, program + 3 residual streams + hints of a layer) + one key and one message of each set
+//! client = max(run, program + 3 residual streams + hints of a layer) + transform tables of each set
+//!          + the most of: one key of a set, a message of results,
+//!                         uploads of a circuit that wait to be sent + a message of them, twice
 //! server = max(run + weights and RLWE secrets of a layer + keys and buffers under CKKS,
 //!              program + all weights as floats while the public part is made)
 //! ```
 //!
 //! `f` is 1.6 with a dealer and 2.1 between two parties, who make them: measured at Mamba-base with 128 to
 //! 8,192 tokens, where the model is within ten percent.
+//! A client encrypts faster than a server takes ciphertexts, which then wait in the channel's queue, as many
+//! as it holds; a message is joined from its ciphertexts, so it is there twice. What waits depends on which
+//! side is faster: at Mamba-base, 128 tokens and with a dealer the model was 12 percent low to 14 high. Keys
+//! wait too, and are not in it: about half of them did, which is less than what uploads take.
 //! Weights, hints and the table are in files, so that a run's memory does not grow with layers, and with the
 //! document only by its stream. Keys and buffers under CKKS are what `serve` reserves for a session
 //! ([`fesc_infer::memory`]).
@@ -17,6 +23,7 @@ use anyhow::Result;
 use fesc_ckks::wire;
 use fesc_hybrid::backend::Chain;
 use fesc_infer::{ClientSetup, Embedding, Schedule};
+use fesc_net::Config;
 
 use super::declared::{Declared, Prices};
 
@@ -30,6 +37,9 @@ const MADE: f64 = 2.1;
 
 /// Ciphertexts of a message.
 const BATCH: u64 = 16;
+
+/// Bytes of transform tables for each coefficient and prime: roots and their quotients, forwards and back.
+const TABLES: u64 = 4 * 8;
 
 /// Bytes of each side.
 pub struct Memory {
@@ -61,18 +71,21 @@ pub fn model(schedule: &Schedule, declared: &Declared, prices: &Prices) -> Resul
 /// What the kernels under CKKS add at the client, and at the server.
 fn encrypted(declared: &Declared) -> [u64; 2] {
     let works = declared.works.iter().flat_map(|(_, works)| works);
-    let (mut client, server) = (0, fesc_infer::memory::encrypted(&declared.keys, works));
+    let server = fesc_infer::memory::encrypted(&declared.keys, works);
+    let (mut tables, mut most) = (0, 0);
     for keys in declared.keys.iter() {
         let (params, chain) = (keys.params(), Chain::of(keys.params()));
-        let own = declared.works.iter().flat_map(|(_, works)| works);
-        let mut message = 0;
-        for work in own.filter(|work| work.params.literal() == params.literal()) {
-            // An upload is one polynomial, a result two.
-            let up = work.ciphertexts_up().min(BATCH) * chain.ciphertext_bytes(work.level()) / 2;
-            message = message.max(up).max(work.results.min(BATCH) * chain.ciphertext_bytes(work.result_level));
-        }
+        tables += TABLES * (params.primes() * params.degree()) as u64;
         // Keys are made and sent one by one.
-        client += message + (params.key_memory() + wire::switching_key_bytes(params)) as u64;
+        most = most.max((params.key_memory() + wire::switching_key_bytes(params)) as u64);
+        let own = declared.works.iter().flat_map(|(_, works)| works);
+        for work in own.filter(|work| work.params.literal() == params.literal()) {
+            let (up, count) = (work.upload_bytes(), work.ciphertexts_up().max(1));
+            let message = up * count.min(BATCH) / count;
+            let waiting = up.min(Config::default().queue_bytes as u64);
+            let results = work.results.min(BATCH) * chain.ciphertext_bytes(work.result_level);
+            most = most.max(waiting + 2 * message).max(results);
+        }
     }
-    [client, server]
+    [tables + most, server]
 }

@@ -194,6 +194,6 @@ fn online_only_distinct_values_are_sent() {
     let layout = Layout::repeated(&keys.params, 200, 40).unwrap();
     let shape = ToCiphertexts::new(&keys.params, layout, values(16, 400), ENCODING).unwrap();
     let sent = ahead(&keys, &shape, &[5; 200], 30).sent;
-    // 65 bits a value: 200 words and 200 bits, and a name. The uploads of two ciphertexts went ahead.
-    assert_eq!(sent.iter().map(|(t, p)| (*t, p.len())).collect::<Vec<_>>(), [(0x0303, 32), (0x0704, 1641)]);
+    // 67 bits a value: 200 words and 600 bits, and a name. The uploads of two ciphertexts went ahead.
+    assert_eq!(sent.iter().map(|(t, p)| (*t, p.len())).collect::<Vec<_>>(), [(0x0303, 32), (0x0704, 1691)]);
 }
