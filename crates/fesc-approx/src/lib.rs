@@ -6,8 +6,8 @@
 //! exactly what the two parties compute together, for every value of the truncation carries.
 //!
 //! # What is in it
-//! - what the protocol computes, step by step: [`fixed`] (all piecewise forms), [`folded`], [`exp_square`], [`rsqrt`],
-//!   [`paper`]; what a truncation of shares can give: [`mod@trunc`];
+//! - what the protocol computes, step by step: [`fixed`] (all piecewise forms), [`folded`], [`exp_square`],
+//!   [`rsqrt`], [`paper`]; what a truncation of shares can give: [`mod@trunc`];
 //! - the default forms: [`silu::preset`], [`softplus::preset`], [`exp::preset`],
 //!   [`exp_square::ExpSquare::preset`], [`rsqrt::Rsqrt::preset`];
 //! - the mathematics of the fits: [`piecewise`], [`remez`], [`fit`], [`plan`]; the true functions:

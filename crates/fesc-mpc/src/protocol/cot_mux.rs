@@ -7,9 +7,9 @@
 //! b v = sum_i b_i v_i + b_j w_i,     w_i = (1 - 2 b_i) v_i,  j the other party.
 //! ```
 //!
-//! The first term is local. The second is one transfer from `i` to `j` of 0 or `w_i` by the choice `b_j`. From
-//! [`Transfers`] party `i` has a pad `m` and an offset `o`, party `j` a random bit `c` and `m + c o`. Two
-//! messages, both parties at once:
+//! The first term is local. The second is one transfer from `i` to `j` of 0 or `w_i` by the choice `b_j`.
+//! From [`Transfers`] party `i` has a pad `m` and an offset `o`, party `j` a random bit `c` and `m + c o`.
+//! Two messages, both parties at once:
 //!
 //! 1. `d = b_j xor c` from the receiver;
 //! 2. `e = w_i - (1 - 2 d) o` from the sender, whose share is `-(m + d o)`.
