@@ -234,8 +234,8 @@ impl Pool {
         buffer
     }
 
-    /// Makes slabs until so many words are idle, of which no later run pays the page faults; at most as many as
-    /// may wait. One thread touches them: two at once take longer in a virtual machine.
+    /// Makes slabs until so many words are idle, of which no later run pays the page faults; at most as many
+    /// as may wait. One thread touches them: two at once take longer in a virtual machine.
     pub fn reserve(&self, words: usize) {
         let words = words.min(self.0.most_idle());
         loop {
@@ -319,8 +319,8 @@ impl Deref for Pooled {
     type Target = [u64];
 
     fn deref(&self) -> &[u64] {
-        // SAFETY: the run is this buffer's alone until it is dropped. A pool, which `home` keeps, frees no slab
-        // that has a buffer. Slabs are zeroed when they are made.
+        // SAFETY: the run is this buffer's alone until it is dropped. A pool, which `home` keeps, frees no
+        // slab that has a buffer. Slabs are zeroed when they are made.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 }

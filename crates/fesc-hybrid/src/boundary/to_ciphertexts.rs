@@ -8,8 +8,9 @@
 //!
 //! `lift` is the centred representative. Both lifts add up to `x` over the integers unless the sum wraps:
 //! with `k >= n + 42 + log2(values of the inference)` that has probability at most `2^(n+1-k)` for a value
-//! and `2^-41` for an inference, which is what its masks have. A wrap would put `2^(k-f)` into a slot, which no mask on the way back
-//! covers, so this probability counts as distance. Parts are uniform modulo `2^k`; their size tells nothing.
+//! and `2^-41` for an inference, which is what its masks have. A wrap would put `2^(k-f)` into a slot, which no
+//! mask on the way back covers, so this probability counts as distance. Parts are uniform modulo `2^k`; their
+//! size tells nothing.
 //!
 //! *Ahead*: the client draws `r` uniform modulo `2^k` for each distinct value and sends `Enc(Encode(lift r))`
 //! in the layout, before there is an input. Online it sends `x0 - r mod 2^k`, and the server adds
@@ -65,8 +66,8 @@ use super::report::BoundaryReport;
 use crate::error::{check_counted, check_len};
 use crate::{HybridError, Result};
 
-/// Bits that parts have more than a value and the logarithm of the number of values: all lifts of an inference
-/// fail with `2^-41` at most, and with its masks, which have as much, an inference is within `2^-40`.
+/// Bits that parts have more than a value and the logarithm of the number of values: all lifts of an
+/// inference fail with `2^-41` at most, and with its masks, which have as much, it is within `2^-40`.
 pub const LIFT_BITS: u32 = STATISTICAL_BITS + 2;
 /// Widest parts: a bit of sign, and what the encoder's arithmetic is for.
 const MAX_PART_BITS: u32 = MAX_BITS + 1;

@@ -9,7 +9,7 @@ use fesc_infer::session::cache::Cache;
 use fesc_infer::session::download::Upload;
 use fesc_infer::session::public::{Hosted, Known};
 use fesc_infer::session::source::{self, Clock, Timed};
-use fesc_infer::session::{Hex32, Recorder, phase};
+use fesc_infer::session::{Hex32, Recorder, Seen, phase};
 use fesc_infer::{
     Ahead, BlockId, BlockSource, FreshBlocks, KeySets, Schedule, ServerSetup, Stage, run_client_with, run_server_with,
 };
@@ -145,9 +145,7 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
         check_work(&schedule, &tallies)?;
     }
 
-    tell(&Event::Phase("check".into()));
-    let check = |seen| Errors::new(&schedule, &model::twin(task)?, &seen, &model::document(task)?);
-    let errors = seen.map(check).transpose()?;
+    let errors = seen.map(|seen| checked(&schedule, task, &seen)).transpose()?;
     let (online, offline) = (stats.phase(phase::ONLINE), stats.phase(phase::OFFLINE));
     let dealt = dealt_bytes(&schedule, role, task)?;
     Ok(serde_json::to_value(Measured {
@@ -167,6 +165,12 @@ pub fn run(seat: Seat, mut channel: Channel, dealer: Option<Channel>, task: &Tas
         stages,
         errors,
     })?)
+}
+
+/// What was hidden against the twin.
+fn checked(schedule: &Schedule, task: &Task, seen: &Seen) -> Result<Errors> {
+    tell(&Event::Phase("check".into()));
+    Errors::new(schedule, &model::twin(task)?, seen, &model::document(task)?)
 }
 
 /// The client's CKKS keys, where the plan has kernels under encryption: what each party has of them. They
