@@ -1,8 +1,9 @@
 //! Memory of ciphertexts and plaintexts of all named sets, in one pool of the process.
 //!
 //! A run computes under several sets, one circuit after another, layer by layer. Memory that was never
-//! touched costs seconds a gigabyte in a virtual machine, so what one circuit leaves is for the next, whatever
-//! its set. [`reserve`] pays before the clock of a run starts, [`release`] gives back what nobody uses.
+//! touched costs seconds a gigabyte in a virtual machine, so what one circuit leaves is for the next,
+//! whatever its set. [`reserve`] pays before the clock of a run starts, [`release`] gives back what nobody
+//! uses.
 //!
 //! A set that is no named one ([`crate::Params::new`]) has a pool of its own.
 

@@ -8,9 +8,9 @@
 //!
 //! `lift` is the centred representative. Both lifts add up to `x` over the integers unless the sum wraps:
 //! with `k >= n + 42 + log2(values of the inference)` that has probability at most `2^(n+1-k)` for a value
-//! and `2^-41` for an inference, which is what its masks have. A wrap would put `2^(k-f)` into a slot, which no
-//! mask on the way back covers, so this probability counts as distance. Parts are uniform modulo `2^k`; their
-//! size tells nothing.
+//! and `2^-41` for an inference, which is what its masks have. A wrap would put `2^(k-f)` into a slot, which
+//! no mask on the way back covers, so this probability counts as distance. Parts are uniform modulo `2^k`;
+//! their size tells nothing.
 //!
 //! *Ahead*: the client draws `r` uniform modulo `2^k` for each distinct value and sends `Enc(Encode(lift r))`
 //! in the layout, before there is an input. Online it sends `x0 - r mod 2^k`, and the server adds
