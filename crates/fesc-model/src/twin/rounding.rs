@@ -225,8 +225,8 @@ mod tests {
         let mut values = vec![0; 8];
         Rounding::jitter(Prg::from_seed([7; 16])).disturb_inputs(&mut values);
         assert_eq!(values, [0; 8]);
-        // Of an encrypted stage, above a unit and below; a rounding by chance adds f (1 - f).
-        for (given, want) in [(40.0, 40.0), (0.1, 0.29f64.sqrt())] {
+        // Of an encrypted stage, above a unit and below, where e rounds away from 0 with probability |e|.
+        for (given, want) in [(40.0, 40.0), (0.1, (0.1 * (2.0 / std::f64::consts::PI).sqrt()).sqrt())] {
             let mut values = vec![0; 40_000];
             noisy.disturb(given, &mut values);
             assert!((deviation(&values) / want - 1.0).abs() < 0.06, "{given}: {}", deviation(&values));
