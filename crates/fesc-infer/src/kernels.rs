@@ -57,9 +57,9 @@ fn lacks(plan: &Plan) -> Option<&'static str> {
     }
 }
 
-/// Rises when kernels under encryption lay values out or are cut in another way: sizes need not tell, and the
-/// two ends would compute garbage.
-const LAYOUTS: u32 = 1;
+/// Rises when kernels under encryption lay values out, are cut or carry values in another way: sizes need not
+/// tell, and the two ends would compute garbage.
+const LAYOUTS: u32 = 2;
 
 /// What both ends must have in common besides the outline: the plan's name, and the parameters of its
 /// kernels.
